@@ -10,14 +10,14 @@ override element_bytes: u32 = 4u; // bytes per element: 4, 8 or 16
 
 @compute @workgroup_size(workgroup_size)
 fn gather(own: Invocation) {
-    let piece = find_indexed_piece(invocation_number(own.group, own.groups, own.index));
+    var piece = find_indexed_piece(invocation_number(own.group, own.groups, own.index));
     let words = element_bytes / 4u; // of an element
     for (var k = 0u; k < each; k++) {
-        let element = find_indexed_element(piece, k);
+        let element = next_element(&piece);
         if (element.is_one) {
-            let source = (element.source_element + element.further) * words;
+            let source = (element.at.source_element + element.reached.elements) * words;
             for (var i = 0u; i < words; i++) {
-                target_words[element.target_element * words + i] = source_words[source + i];
+                target_words[element.at.target_element * words + i] = source_words[source + i];
             }
         }
     }

@@ -16,6 +16,8 @@ fn gather_words(own: Invocation) {
     let bits = 8u * element_bytes;
     let last = copy.rank - 1u;
     let start = copy.target_offset;
+    let step = moved(IndexedPosition(), last, 1u);
+    let bounds = find_indexed_bounds();
     let before = start % per_word; // elements of the first word before the output
     let first = invocation_number(own.group, own.groups, own.index) * copy.each * per_word;
     let stop = min(first + copy.each * per_word - before, copy.elements);
@@ -25,16 +27,16 @@ fn gather_words(own: Invocation) {
         let row = find_indexed_row(number);
         let c = element - number * size_of(last);
         let count = min(size_of(last) - c, stop - element); // elements of the row
-        var reached = find_reached(row, c);
+        var reached = find_reached(row.entries + c * step.entries, bounds);
         for (var word = (start + element) / per_word; word * per_word < start + element + count; word++) {
             var value = target_words[word];
             for (var i = 0u; i < per_word; i++) {
                 let ahead = word * per_word + i - start - element; // elements, modulo 2^32
                 if (ahead < count) {
                     if (!by_rows) {
-                        reached = find_reached(row, c + ahead);
+                        reached = find_reached(row.entries + (c + ahead) * step.entries, bounds);
                     }
-                    let source = row.source_element + (c + ahead) * source_step_of(last) + reached.elements;
+                    let source = row.source_element + (c + ahead) * step.source_element + reached.elements;
                     value = insertBits(value, read_subword(source), i * bits, bits);
                 }
             }

@@ -9,11 +9,11 @@
 
 @compute @workgroup_size(workgroup_size)
 fn last_writer_indices(own: Invocation) {
-    let piece = find_indexed_piece(invocation_number(own.group, own.groups, own.index));
+    var piece = find_indexed_piece(invocation_number(own.group, own.groups, own.index));
     for (var k = 0u; k < each; k++) {
-        let element = find_indexed_element(piece, k);
-        if (element.is_one && element.inside) {
-            atomicMax(&new_winners[element.winner], element.number + 1u);
+        let element = next_element(&piece);
+        if (element.is_one && element.reached.inside) {
+            atomicMax(&new_winners[element.at.winner + element.reached.places], element.at.number + 1u);
         }
     }
 }

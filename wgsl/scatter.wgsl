@@ -11,17 +11,17 @@ override element_bytes: u32 = 4u; // bytes per element: 4, 8 or 16
 
 @compute @workgroup_size(workgroup_size)
 fn scatter(own: Invocation) {
-    let piece = find_indexed_piece(invocation_number(own.group, own.groups, own.index));
+    var piece = find_indexed_piece(invocation_number(own.group, own.groups, own.index));
     let words = element_bytes / 4u; // of an element
     let all = masked && contiguous;
     for (var k = 0u; k < each; k++) {
-        let element = find_indexed_element(piece, k);
+        let element = next_element(&piece);
         if (all || is_written(element)) {
-            let first = (element.target_element + element.further) * words;
+            let first = (element.at.target_element + element.reached.elements) * words;
             for (var i = 0u; i < words; i++) {
-                var value = source_words[element.source_element * words + i];
+                var value = source_words[element.at.source_element * words + i];
                 if (all) {
-                    value = select(target_words[first + i], value, element.inside);
+                    value = select(target_words[first + i], value, element.reached.inside);
                 }
                 target_words[first + i] = value;
             }

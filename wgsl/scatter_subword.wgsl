@@ -10,11 +10,12 @@ override element_bytes: u32 = 1u; // bytes per element: 1 or 2
 
 @compute @workgroup_size(workgroup_size)
 fn scatter_subword(own: Invocation) {
-    let piece = find_indexed_piece(invocation_number(own.group, own.groups, own.index));
+    var piece = find_indexed_piece(invocation_number(own.group, own.groups, own.index));
     for (var k = 0u; k < each; k++) {
-        let element = find_indexed_element(piece, k);
+        let element = next_element(&piece);
         if (is_written(element)) {
-            write_subword(element.target_element + element.further, read_subword(element.source_element));
+            let first = element.at.target_element + element.reached.elements;
+            write_subword(first, read_subword(element.at.source_element));
         }
     }
 }

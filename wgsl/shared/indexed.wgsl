@@ -42,19 +42,13 @@ override masked: bool = false;       // whether the table is a mask, whose true 
 @group(0) @binding(0) var<uniform> copy: Indexed;
 @group(0) @binding(3) var<storage, read> index_words: array<u32>;
 
-fn source_step_of(d: u32) -> u32 { return copy.source_strides[d / 4u][d % 4u]; }
-fn target_step_of(d: u32) -> u32 { return copy.target_strides[d / 4u][d % 4u]; }
-fn winner_step_of(d: u32) -> u32 { return copy.winner_strides[d / 4u][d % 4u]; }
-fn number_step_of(d: u32) -> u32 { return copy.number_strides[d / 4u][d % 4u]; }
-fn table_step_of(t: u32, d: u32) -> u32 { return copy.table_strides[2u * t + d / 4u][d % 4u]; }
-
 struct Index {
     value: u32,   // non-negative, clamped to the range
     inside: bool, // whether it was in range
 }
 
-// Reads entry `number` of the index array as an index into the dimension of table t.
-fn find_in_table(t: u32, number: u32) -> Index {
+// Reads entry `number` of the index array as an index into a dimension of `extent` elements.
+fn find_in_table(number: u32, extent: u32, wrap: u32) -> Index {
     let words = max(index_bytes / 4u, 1u);
     let per_word = max(4u / index_bytes, 1u);
     let bits = 8u * min(index_bytes, 4u);
@@ -64,30 +58,42 @@ fn find_in_table(t: u32, number: u32) -> Index {
         let value = bitcast<u32>(extractBits(bitcast<i32>(low), shift, bits));
         low = select(extractBits(low, shift, bits), value, index_signed);
     }
-    if (masked) {
-        return Index(0u, low != 0u);
-    }
+    if (masked) { return Index(0u, low != 0u); }
     var high = select(0u, 0xffffffffu, index_signed && low >= 0x80000000u); // of 64 bits
     if (words == 2u) {
         high = index_words[number * 2u + 1u];
     }
     let negative = index_signed && high >= 0x80000000u;
-    let value = low + select(0u, copy.wraps[t], negative);
-    let inside = high == select(0u, 0xffffffffu, negative) && value < select(copy.extents[t], copy.wraps[t], negative);
-    return Index(select(select(copy.extents[t] - 1u, 0u, negative), value, inside), inside);
+    let value = low + select(0u, wrap, negative);
+    let inside = high == select(0u, 0xffffffffu, negative) && value < select(extent, wrap, negative);
+    return Index(select(select(extent - 1u, 0u, negative), value, inside), inside);
 }
 
-// The first element of a row.
-struct IndexedRow {
+// The position of an element of a row, or the distance between two.
+struct IndexedPosition {
     source_element: u32, // elements, without the tables' offsets, modulo 2^32
     target_element: u32, // elements, without the tables' offsets, modulo 2^32
     winner: u32,         // winners, without the tables' offsets
     number: u32,         // number of its index
-    numbers: vec4<u32>,  // entry of the index array, for each table
+    entries: vec4<u32>,  // of the index array, for each table
 }
 
-fn find_indexed_row(number: u32) -> IndexedRow {
-    var row = IndexedRow(copy.source_offset, copy.target_offset, 0u, 0u, copy.table_offsets);
+// The position that is `distance` elements further along dimension d.
+fn moved(from_position: IndexedPosition, d: u32, distance: u32) -> IndexedPosition {
+    var position = from_position;
+    position.source_element += distance * copy.source_strides[d / 4u][d % 4u];
+    position.target_element += distance * copy.target_strides[d / 4u][d % 4u];
+    position.winner += distance * copy.winner_strides[d / 4u][d % 4u];
+    position.number += distance * copy.number_strides[d / 4u][d % 4u];
+    for (var t = 0u; t < tables; t++) {
+        position.entries[t] += distance * copy.table_strides[2u * t + d / 4u][d % 4u];
+    }
+    return position;
+}
+
+// The position of a row's first element.
+fn find_indexed_row(number: u32) -> IndexedPosition {
+    var row = IndexedPosition(copy.source_offset, copy.target_offset, 0u, 0u, copy.table_offsets);
     var rest = number;
     for (var d = copy.rank - 1u; d > 0u; d--) {
         var c = rest;
@@ -95,29 +101,32 @@ fn find_indexed_row(number: u32) -> IndexedRow {
             rest = divide_by(rest, d - 1u);
             c -= rest * size_of(d - 1u);
         }
-        row.source_element += c * source_step_of(d - 1u);
-        row.target_element += c * target_step_of(d - 1u);
-        row.winner += c * winner_step_of(d - 1u);
-        row.number += c * number_step_of(d - 1u);
-        for (var t = 0u; t < tables; t++) {
-            row.numbers[t] += c * table_step_of(t, d - 1u);
-        }
+        row = moved(row, d - 1u, c);
     }
     return row;
 }
 
-// The tables' offsets for the c-th element of a row.
+// The bounds of all tables: loops would load uniforms again in each iteration, which CPU adapters pay for.
+struct IndexedBounds {
+    extents: vec4<u32>, // see Indexed
+    wraps: vec4<u32>,   // see Indexed
+    steps: vec4<u32>,   // see Indexed
+}
+
+fn find_indexed_bounds() -> IndexedBounds { return IndexedBounds(copy.extents, copy.wraps, copy.steps); }
+
+// The tables' offsets for an element.
 struct Reached {
     elements: u32, // offset on the indexed side, modulo 2^32
     places: u32,   // offset in winners
     inside: bool,  // whether all indices were in range
 }
 
-fn find_reached(row: IndexedRow, c: u32) -> Reached {
+fn find_reached(entries: vec4<u32>, bounds: IndexedBounds) -> Reached {
     var reached = Reached(0u, 0u, true);
     for (var t = 0u; t < tables; t++) {
-        let index = find_in_table(t, row.numbers[t] + c * table_step_of(t, copy.rank - 1u));
-        reached.elements += index.value * copy.steps[t];
+        let index = find_in_table(entries[t], bounds.extents[t], bounds.wraps[t]);
+        reached.elements += index.value * bounds.steps[t];
         reached.places += index.value * copy.winner_steps[t];
         reached.inside = reached.inside && index.inside;
     }
@@ -136,10 +145,12 @@ override contested: bool = false; // whether two indices may name one element
 //
 // A row is the last dimension, of at least `each` elements where pieces are contiguous.
 struct IndexedPiece {
-    row: IndexedRow, // that contains it
-    first: u32,      // first element, from the start of the row
-    of_row: Reached, // the tables' offsets for the row's first element
-    left_over: bool, // whether it is empty
+    next: IndexedPosition, // position of the next element
+    number: u32,           // its number, from the start of the row
+    step: IndexedPosition, // distance to the element after it
+    bounds: IndexedBounds, // of all tables
+    of_row: Reached,       // the tables' offsets for the row's first element
+    left_over: bool,       // whether it is empty
 }
 
 fn find_indexed_piece(invocation: u32) -> IndexedPiece {
@@ -148,42 +159,41 @@ fn find_indexed_piece(invocation: u32) -> IndexedPiece {
         let number = divide(invocation, copy.rows_multiplier, copy.rows_shift);
         piece = Piece(invocation - number * copy.count, min(number, copy.pieces - 1u));
     }
-    let row = find_indexed_row(piece.row);
-    let first = first_unit(piece, 0u, size_of(copy.rank - 1u));
-    return IndexedPiece(row, first, find_reached(row, 0u), is_left_over(piece, copy.count));
+    let last = copy.rank - 1u;
+    let first = first_unit(piece, 0u, size_of(last));
+    let next = moved(find_indexed_row(piece.row), last, first);
+    let step = moved(IndexedPosition(), last, unit_step());
+    let bounds = find_indexed_bounds();
+    let left_over = is_left_over(piece, copy.count);
+    return IndexedPiece(next, first, step, bounds, find_reached(next.entries, bounds), left_over);
 }
 
 struct IndexedElement {
-    source_element: u32, // elements, without the tables' offsets, modulo 2^32
-    target_element: u32, // elements, without the tables' offsets, modulo 2^32
-    winner: u32,         // position in `winners`
-    number: u32,         // number of its index
-    further: u32,        // the tables' offset in elements, modulo 2^32
-    inside: bool,        // whether all indices were in range
+    at: IndexedPosition, // without the tables' offsets
+    reached: Reached,    // the tables' offsets
     is_one: bool,        // whether the element exists
 }
 
-// The k-th element of a piece.
-fn find_indexed_element(piece: IndexedPiece, k: u32) -> IndexedElement {
-    let last = copy.rank - 1u;
-    let c = piece.first + k * unit_step();
-    var reached = piece.of_row;
-    if (!by_rows) {
-        reached = find_reached(piece.row, c);
-    }
-    return IndexedElement(piece.row.source_element + c * source_step_of(last),
-                          piece.row.target_element + c * target_step_of(last),
-                          piece.row.winner + c * winner_step_of(last) + reached.places,
-                          piece.row.number + c * number_step_of(last),
-                          reached.elements,
-                          reached.inside,
-                          contiguous || (!piece.left_over && c < size_of(last)));
+// The next element of a piece, which moves on to the one after it.
+fn next_element(piece: ptr<function, IndexedPiece>) -> IndexedElement {
+    let at = (*piece).next;
+    let step = (*piece).step;
+    var reached = (*piece).of_row;
+    if (!by_rows) { reached = find_reached(at.entries, (*piece).bounds); }
+    let is_one = contiguous || (!(*piece).left_over && (*piece).number < size_of(copy.rank - 1u));
+    (*piece).number += unit_step();
+    (*piece).next = IndexedPosition(at.source_element + step.source_element,
+                                    at.target_element + step.target_element,
+                                    at.winner + step.winner,
+                                    at.number + step.number,
+                                    at.entries + step.entries);
+    return IndexedElement(at, reached, is_one);
 }
 
 // Whether a scatter writes an element: its index must be in range, and no later index may name the same target.
 fn is_written(element: IndexedElement) -> bool {
-    if (contested && element.inside) {
-        return element.is_one && winners[element.winner] == element.number + 1u;
+    if (contested && element.reached.inside) {
+        return element.is_one && winners[element.at.winner + element.reached.places] == element.at.number + 1u;
     }
-    return element.is_one && element.inside;
+    return element.is_one && element.reached.inside;
 }
