@@ -33,13 +33,13 @@ LAYERS = [
     ["operators"],
     ["numpy_protocol"],
     [
-        *("onnx", "directml", "pygfx", "doctor", "array_api"),
+        *("onnx", "directml", "einops", "pygfx", "doctor", "array_api"),
         *("streaming", "zarr"),
     ],
     ["cli", "demo"],  # use the public names of the package too
 ]
 # What users import besides the package itself; a test states problems and plans by few modules more.
-PUBLIC = {"array_api", "dask", "dialects", "directml", "errors", "onnx", "pygfx", "zarr"}
+PUBLIC = {"array_api", "dask", "dialects", "directml", "einops", "errors", "onnx", "pygfx", "zarr"}
 MAX_PRIVATE = 4
 IMPORTERS = {"import_module", "__import__"}
 LEVELS = {folder: level for level, layer in enumerate(LAYERS) for folder in layer}
@@ -155,6 +155,7 @@ def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
         "cli.progress": {"rich"},
         "dask": {"dask"},
         "demo": {"matplotlib"},
+        "einops": {"einops"},
         "calibration.store": {"platformdirs"},
         "onnx": {"google", "onnx"},  # protobuf comes with onnx
         "onnx.graph": {"onnx"},
@@ -185,6 +186,7 @@ EXTRAS = {
         "PIL",
         "dask",
         "distributed",
+        "einops",
         "google",
         "matplotlib",
         "ml_dtypes",
@@ -231,7 +233,7 @@ def test_the_first_slice_that_is_read_passes_through_few_files() -> None:
     assert len(shown.stdout.splitlines()) <= 20, shown.stdout
 
 
-@pytest.mark.parametrize("name", ["onnx", "pygfx", "zarr"])
+@pytest.mark.parametrize("name", ["einops", "onnx", "pygfx", "zarr"])
 def test_a_missing_extra_is_named(name: str) -> None:
     program = f"import sys; sys.modules[{name!r}] = None; import wgslice.{name}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
@@ -263,17 +265,20 @@ def test_files_and_functions_stay_small() -> None:
 PRIVATE = {
     "wgpu": ("gpu.native", ("0.32.",), "wgpu.backends.wgpu_native._api:libf"),
     "zarr": ("zarr", ("3.1.", "3.4."), "zarr.core.buffer.core:NDBuffer"),
+    "einops": ("einops", ("0.8.",), "einops._backends:AbstractBackend"),
     "pygfx": ("pygfx", ("0.17.",), "pygfx.renderers.wgpu.engine.update:ensure_wgpu_object"),
 }
 
 
-@pytest.mark.parametrize("package", ["wgpu", "zarr", pytest.param("pygfx", marks=pytest.mark.pygfx)])
+@pytest.mark.parametrize(
+    "package", ["wgpu", "zarr", "einops", pytest.param("pygfx", marks=pytest.mark.pygfx)]
+)
 def test_private_interfaces_are_of_the_version_they_were_read_in(package: str) -> None:
     user, known, used = PRIVATE[package]
     assert version(package).startswith(known)
     module, name = used.split(":")
     assert hasattr(import_module(module), name)
-    private = (f"{package}.core", f"{package}.backends", f"{package}.renderers")
+    private = (f"{package}.core", f"{package}.backends", f"{package}.renderers", f"{package}._")
     users = [name for name, path in modules().items() if any(i.startswith(private) for i in imports(path))]
     assert users == [user]
 
