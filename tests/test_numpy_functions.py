@@ -296,8 +296,6 @@ def test_a_tensor_like_another_one(device: wg.Device) -> None:
     x: Any = wg.asarray(numbered((3, 4), "int16"), device=device).T
     made: Any = numpy.empty_like(x)
     assert (made.shape, made.dtype.name, made.is_packed, made.device) == ((4, 3), "int16", True, device)
-    with pytest.raises(ValueError, match=r"numpy\.zeros_like: order = 'F': must be one of C, K, A"):
-        numpy.zeros_like(x, order="F")
     if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
         assert numpy.zeros_like(x, device=device).device is device
 
@@ -320,8 +318,6 @@ def test_arrays_like_a_tensor_are_uploaded_to_its_device(device: wg.Device) -> N
     assert numpy.array(x, like=x).buffer is not x.buffer
     assert numpy.ascontiguousarray(x.T, like=x).buffer is x.buffer
     assert numpy.ascontiguousarray(x, like=x).is_packed
-    with pytest.raises(ValueError, match=r"numpy\.asarray: order = 'F': must be one of C, K, A"):
-        numpy.asarray(array, order="F", like=x)
     with pytest.raises(TypeError, match=r"numpy\.asarray: asarray: a sequence of tensors: stack"):
         numpy.asarray([x, x], like=x)
     with pytest.raises(NotImplementedError, match=r"^numpy\.arange: .*: wg.arange\(stop, device=x.device\)"):

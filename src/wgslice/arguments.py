@@ -69,13 +69,6 @@ def order_letter(order: str | None) -> str:
     return order.upper()
 
 
-def check_row_major(order: str | None, shape: Iterable[int]) -> None:
-    """Refuse orders of new tensors that differ from row-major for their shape."""
-    sizes = tuple(shape)
-    if order_letter(order) == "F" and 0 not in sizes and sum(size > 1 for size in sizes) > 1:
-        raise ValueError(f"order = {order!r}: must be one of C, K, A, since tensors are row-major")
-
-
 def check_within(
     name: str, values: Sequence[int], lowest: int, highest: int, error: type[ValueError] = ValueError
 ) -> None:

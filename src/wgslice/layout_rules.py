@@ -8,7 +8,7 @@ from itertools import accumulate, chain, cycle, product
 from math import prod
 from typing import NamedTuple, SupportsIndex
 
-from wgslice.arguments import MAX_RANK, OneOrMore, checked_shape, distinct_axes, integer
+from wgslice.arguments import MAX_RANK, OneOrMore, checked_shape, distinct_axes, integer, order_letter
 from wgslice.layout import Layout, coalesce
 
 
@@ -119,6 +119,46 @@ def reshaped(layout: Layout, sizes: Sequence[int]) -> Layout | None:
         strides.append(stride)
         left, stride = left // size, stride * size
     return Layout.of(sizes, strides[::-1], layout.offset)
+
+
+def is_column_major(layout: Layout, order: str | None) -> bool:
+    """Whether the first index varies fastest in an order of NumPy's, for A if it does in the layout alone."""
+    letter = order_letter(order)
+    return letter == "F" or (letter == "A" and not layout.is_packed and transposed(layout).is_packed)
+
+
+def has_order(layout: Layout, order: str | None) -> bool:
+    """Whether a layout is contiguous in one of NumPy's orders; every layout has order K."""
+    letter = order_letter(order)
+    rows, columns = letter in "CA" and layout.is_packed, letter in "FA" and transposed(layout).is_packed
+    return letter == "K" or rows or columns
+
+
+def in_order(layout: Layout, order: str | None) -> Layout:
+    """`layout` with its dimensions permuted so that row-major order is one of NumPy's orders of `layout`."""
+    if order_letter(order) == "K":
+        return layout.permuted(slowest_first(layout.strides))
+    return transposed(layout) if is_column_major(layout, order) else layout
+
+
+def transposed(layout: Layout) -> Layout:
+    """`layout` with its dimensions reversed."""
+    return layout.permuted(range(layout.rank)[::-1])
+
+
+def slowest_first(strides: Sequence[int]) -> list[int]:
+    """Return dimensions by descending distance of their elements; those of stride 0 keep their place."""
+    found: list[int] = []
+    for axis in reversed(range(len(strides))):
+        place = 0
+        for position, other in enumerate(found):
+            mine, theirs = abs(strides[axis]), abs(strides[other])
+            if mine and theirs:
+                if mine >= theirs:
+                    break
+                place = position + 1
+        found.insert(place, axis)
+    return found
 
 
 # Copies in one stage (3 per axis of a padded result); beyond them, one axis after the other needs fewer.

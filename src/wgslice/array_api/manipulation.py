@@ -207,7 +207,7 @@ def reshape(x: Tensor, /, shape: OneOrMore, *, copy: bool | None = None) -> Tens
     """
     with named("reshape"):
         check_tensor("x", x)
-    return views.reshape(x, shape) if copy is False else (x.copy() if copy else x).reshape(shape)
+    return x.reshape(shape, copy=copy)
 
 
 @documented_as(moving.roll)

@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from wgslice.arguments import check_row_major, distinct_axes, integer, order_letter
+from wgslice.arguments import distinct_axes, integer, order_letter
 from wgslice.dask import register
-from wgslice.dialects.basic import numpy_shape
 from wgslice.dtypes import DType
 from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.device import Device
+from wgslice.layout_rules import has_order, is_column_major
 from wgslice.numpy_protocol import joining, moving
 from wgslice.numpy_protocol.putting import put_along_axis
 from wgslice.numpy_protocol.taking import take_along_axis, taken
 from wgslice.tensors import creation, placed, views
 from wgslice.tensors.assignment import copy_where
-from wgslice.tensors.creation import empty, full, like, ones, zeros
+from wgslice.tensors.creation import empty, like, ones, zeros
 from wgslice.tensors.placed import check_no_sequence, check_tensor
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.uncomputed import INSTEAD, refused, remedy_of
@@ -88,39 +88,6 @@ def array_split(ary: Tensor, indices_or_sections: Any, axis: Any = 0) -> list[Te
     return joining.split(ary, [least * piece + min(piece, longer) for piece in range(1, sections)], along)
 
 
-def reshape(
-    a: Tensor,
-    /,
-    shape: Any = None,
-    order: str | None = "C",
-    *,
-    newshape: Any = None,
-    copy: bool | None = None,
-) -> Tensor:
-    """Reshape a tensor: a view if there is one, unless `copy` is true."""
-    check_tensor("a", a)
-    sizes = numpy_shape(newshape if shape is None else shape, a.size)
-    if order_letter(order) == "K":
-        raise ValueError("order 'K' is not permitted for reshaping")
-    if is_column_major(a, order):
-        return reshape(a.T, sizes[::-1], copy=copy).T
-    return views.reshape(a, sizes) if copy is False else (a.copy() if copy else a).reshape(sizes)
-
-
-def ravel(a: Tensor, order: str | None = "C") -> Tensor:
-    """Flatten a tensor: a view if there is one."""
-    check_tensor("a", a)
-    if order_letter(order) == "K":  # the largest steps first
-        return a.transpose(sorted(range(a.ndim), key=lambda axis: -abs(a.strides[axis]))).ravel()
-    return a.T.ravel() if is_column_major(a, order) else a.ravel()
-
-
-def is_column_major(a: Tensor, order: str | None) -> bool:
-    """Whether the first index changes fastest in an order other than K."""
-    letter = order_letter(order)
-    return letter == "F" or (letter == "A" and a.T.is_packed and not a.is_packed)
-
-
 def leading(rank: int, x: Tensor) -> Tensor:
     """Return a tensor with leading dimensions of size 1 added up to a rank."""
     return x[(None,) * (rank - x.ndim)]
@@ -139,13 +106,6 @@ def each_of(arrays: tuple[Any, ...], view: Callable[[Tensor], Tensor], of_others
     return found[0] if len(found) == 1 else found
 
 
-def copy(a: Tensor, order: str | None = "K", subok: bool = False) -> Tensor:
-    """Copy a tensor; packed, whatever its strides."""
-    check_tensor("a", a)
-    check_row_major(order, a.shape)
-    return a.copy()
-
-
 def copyto(dst: Tensor, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """Write into a tensor, where a mask is true if there is one."""
     if casting != "same_kind":
@@ -159,6 +119,30 @@ def copyto(dst: Tensor, src: Any, casting: str = "same_kind", where: Any = True)
         if mask.dtype.kind != "b":
             raise TypeError(f"where has dtype {mask.dtype}: must be bool")
         copy_where(dst, src if isinstance(src, Tensor) else placed.as_copied(src, dst.dtype), mask)
+
+
+def made_like(make: Callable[..., Tensor], order: str | None, name: str, x: Tensor, *replaced: Any) -> Tensor:
+    """Make a tensor like another one, column-major in order F, and in A if the other one is."""
+    options = like(name, x, *replaced)
+    if not is_column_major(x.layout, order):
+        return make(**options)
+    return make(**{**options, "shape": options["shape"][::-1]}).T
+
+
+def full_like(
+    a: Tensor,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str | None = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Tensor:
+    """Make a tensor like another one, of a value that broadcasts to its shape."""
+    made = made_like(empty, order, "a", a, dtype, device, shape)
+    made[...] = fill_value
+    return made
 
 
 PAD_OPTION = {  # NumPy's, by mode
@@ -211,20 +195,18 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
     "concatenate": lambda arrays, axis=0, out=None, *, dtype=None, casting="same_kind": joining.concat(
         tensors_of(arrays, dtype, out), axis
     ),
-    "copy": copy,
+    "copy": lambda a, order="K", subok=False: of_rank("a", a, 0).copy(order),
     "copyto": copyto,
     "dsplit": lambda ary, indices_or_sections: joining.split(of_rank("ary", ary, 3), indices_or_sections, 2),
     "dstack": lambda tup: joining.concat([cube(x) for x in tensors_of(tup)], 2),
-    "empty_like": lambda prototype, /, dtype=None, order="K", subok=True, shape=None, *, device=None: empty(
-        **like("prototype", prototype, dtype, device, shape, order)
+    "empty_like": lambda prototype, /, dtype=None, order="K", subok=True, shape=None, *, device=None: (
+        made_like(empty, order, "prototype", prototype, dtype, device, shape)
     ),
     "expand_dims": lambda a, axis: views.expand_dims(a, axis),
     "flip": lambda m, axis=None: views.flip(m, axis),
     "fliplr": lambda m: views.flip(of_rank("m", m, 2), 1),
     "flipud": lambda m: views.flip(of_rank("m", m, 1), 0),
-    "full_like": lambda a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None: full(
-        fill_value=fill_value, **like("a", a, dtype, device, shape, order)
-    ),
+    "full_like": full_like,
     "hsplit": lambda ary, indices_or_sections: joining.split(
         of_rank("ary", ary, 1), indices_or_sections, min(ary.ndim - 1, 1)
     ),
@@ -233,14 +215,16 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
     "may_share_memory": may_share_memory,
     "moveaxis": lambda a, source, destination: views.moveaxis(a, source, destination),
     "ndim": lambda a: a.ndim,
-    "ones_like": lambda a, dtype=None, order="K", subok=True, shape=None, *, device=None: ones(
-        **like("a", a, dtype, device, shape, order)
+    "ones_like": lambda a, dtype=None, order="K", subok=True, shape=None, *, device=None: made_like(
+        ones, order, "a", a, dtype, device, shape
     ),
     "pad": pad,
     "put_along_axis": lambda arr, indices, values, axis=-1: put_along_axis(arr, indices, values, axis),
-    "ravel": ravel,
+    "ravel": lambda a, order="C": of_rank("a", a, 0).ravel(order),
     "repeat": lambda a, repeats, axis=None: moving.repeat(a, repeats, axis),
-    "reshape": reshape,
+    "reshape": lambda a, /, shape=None, order="C", *, newshape=None, copy=None: of_rank("a", a, 0).reshape(
+        newshape if shape is None else shape, order=order, copy=copy
+    ),
     "roll": lambda a, shift, axis=None: moving.roll(a, shift, axis),
     "rot90": lambda m, k=1, axes=(0, 1): views.rot90(m, k, axes),
     "shape": lambda a: a.shape,
@@ -264,8 +248,8 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
     "vstack": lambda tup, *, dtype=None, casting="same_kind": joining.concat(
         [leading(2, x) for x in tensors_of(tup, dtype)], 0
     ),
-    "zeros_like": lambda a, dtype=None, order="K", subok=True, shape=None, *, device=None: zeros(
-        **like("a", a, dtype, device, shape, order)
+    "zeros_like": lambda a, dtype=None, order="K", subok=True, shape=None, *, device=None: made_like(
+        zeros, order, "a", a, dtype, device, shape
     ),
 }
 
@@ -285,11 +269,19 @@ def asarray(
     copy: bool | None = None,
 ) -> Tensor:
     """Upload an array; return a tensor of the device as it is."""
-    column_major = order in ("F", "f")
-    if column_major:
-        check_no_sequence(a)
-    check_row_major(order, np.shape(a) if column_major else ())
-    return creation.asarray(a, device=like if device is None else device, dtype=dtype, copy=copy)
+    chosen = like if device is None else device
+    if isinstance(a, Tensor):
+        made = creation.asarray(
+            a, device=chosen, dtype=dtype, copy=copy if has_order(a.layout, order) else None
+        )
+        if has_order(made.layout, order):
+            return made
+        creation.check_may_copy(copy, f"to order {order}")
+        return made.copy(order)
+    if order_letter(order) != "F":
+        return creation.asarray(a, device=chosen, dtype=dtype, copy=copy)
+    check_no_sequence(a)
+    return creation.asarray(np.transpose(a), device=chosen, dtype=dtype, copy=copy).T
 
 
 def array(
@@ -309,8 +301,7 @@ def array(
 
 def ascontiguousarray(like: Device, a: Any, dtype: Any = None) -> Tensor:
     """Upload, or copy a tensor that is not packed; of at least one dimension."""
-    made = asarray(like, a, dtype)
-    return leading(1, made if made.is_packed else made.copy())
+    return leading(1, asarray(like, a, dtype, "C"))
 
 
 # Functions with a parameter `like=`; they get the device of its tensor first.

@@ -7,7 +7,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from wgslice.arguments import Integers, OneOrMore, check_row_major, checked_offset, checked_shape, integers
+from wgslice.arguments import Integers, OneOrMore, checked_offset, checked_shape, integers
 from wgslice.dtypes import AnyDType, DType, element_dtype, native_array
 from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.device import AnyDevice, checked_device
@@ -386,15 +386,11 @@ def ones(shape: OneOrMore, dtype: AnyDType = np.float64, *, device: AnyDevice = 
     return full(shape, 1, default_element(dtype), device=device)
 
 
-def like(
-    name: str, x: Tensor, dtype: Any = None, device: Any = None, shape: Any = None, order: str | None = None
-) -> dict[str, Any]:
+def like(name: str, x: Tensor, dtype: Any = None, device: Any = None, shape: Any = None) -> dict[str, Any]:
     """Return the arguments that make a tensor like `x`, with given ones replaced."""
     check_tensor(name, x)
-    sizes = checked_shape(x.shape if shape is None else shape)
-    check_row_major(order, sizes)
     return {
-        "shape": sizes,
+        "shape": checked_shape(x.shape if shape is None else shape),
         "dtype": x.dtype if dtype is None else dtype,
         "device": x.device if device is None else device,
     }

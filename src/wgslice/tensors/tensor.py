@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from wgslice.arguments import OneOrMore, check_row_major, checked_shape, distinct_axes, integer, integers
+from wgslice.arguments import OneOrMore, checked_shape, distinct_axes, integer, integers, order_letter
 from wgslice.dask import register, token
 from wgslice.dialects.basic import Selection, basic_index, is_plain, numpy_shape
 from wgslice.dtypes import AnyDType, DType, element_dtype
@@ -21,7 +21,15 @@ from wgslice.gpu.device import Device, checked_device
 from wgslice.gpu.recording import run_copy
 from wgslice.gpu.transfer import ArrayPromise, upload
 from wgslice.layout import Layout
-from wgslice.layout_rules import permuted, reshaped, squeezed
+from wgslice.layout_rules import (
+    has_order,
+    in_order,
+    is_column_major,
+    permuted,
+    reshaped,
+    squeezed,
+    transposed,
+)
 from wgslice.plans.profiles import MAX_PLANS
 from wgslice.tensors.assignment import assign
 from wgslice.tensors.indexing import gather, selected
@@ -145,59 +153,80 @@ class Tensor(Uncomputed, Placed):
             raise TypeError("iteration over a 0-d tensor")
         return (self[index] for index in range(len(self)))
 
-    def copy(self) -> Tensor:
+    def copy(self, order: str | None = "C") -> Tensor:
         """Copy the tensor on the GPU.
+
+        Parameters
+        ----------
+        order : {"C", "F", "A", "K"}
+            "F" makes a column-major copy, and "A" one of a tensor that is column-major: the transpose is
+            packed. The others, also "K", make a packed one.
 
         Returns
         -------
         Tensor
-            Packed, in a new buffer. The work is submitted, not waited for.
+            Contiguous, in a new buffer. The work is submitted, not waited for.
 
         Raises
         ------
         ValueError
-            The buffer has been destroyed, or is mapped.
+            The order is another one, or the buffer has been destroyed, or is mapped.
         OutOfDeviceMemory, DeviceLostError
             The device has no memory left for the copy, or is lost.
         """
         with named("copy"):
-            return packed_copy(self)
+            return ordered_copy(self, order)
 
-    def flatten(self) -> Tensor:
-        """Copy the tensor, as `copy` does, to one dimension in row-major order."""
+    def flatten(self, order: str | None = "C") -> Tensor:
+        """Copy the tensor to one dimension, with its elements in any of NumPy's orders."""
         with named("flatten"):
-            return packed_copy(self).reshape(-1)
+            return packed_copy(viewed(self, in_order(self.layout, order))).reshape(-1)
 
-    def reshape(self, *shape: OneOrMore) -> Tensor:
+    def reshape(self, *shape: OneOrMore, order: str | None = "C", copy: bool | None = None) -> Tensor:
         """View the tensor with other sizes, or copy it if its strides allow no such view.
 
         Parameters
         ----------
         shape : int, or one sequence of int
             Sizes with the same number of elements; one may be -1, and is then computed from the others.
+        order : {"C", "F", "A"}
+            Order of the elements on both sides: row-major; with the first index varying fastest; or this one
+            for a column-major tensor only.
+        copy : bool, optional
+            True always copies, False raises instead of copying. By default copies only if needed.
 
         Returns
         -------
         Tensor
-            A view, or a packed copy, whose work is submitted and not waited for; `wgslice.reshape` raises
-            instead of copying.
+            A view, or a contiguous copy, whose work is submitted and not waited for.
 
         Raises
         ------
         TypeError
             A size is not an integer.
         ValueError, OutOfDeviceMemory, DeviceLostError
-            The number of elements differs, or the rank is above 8; or as `copy`.
+            The number of elements differs, the rank is above 8, or `copy` is False and a copy is needed; or
+            as `copy`.
         """
         with named("reshape"):
             sizes = numpy_shape(shape[0] if len(shape) == 1 else cast("Any", shape), self.size)
-            layout = reshaped(self.layout, sizes)
-            return viewed(packed_copy(self), Layout.packed(sizes)) if layout is None else viewed(self, layout)
+            if order_letter(order) == "K":
+                raise ValueError("order 'K' is not permitted for reshaping")
+            turned = is_column_major(self.layout, order)
+            x, wanted = (self.T, sizes[::-1]) if turned else (self, sizes)
+            layout = None if copy else reshaped(x.layout, wanted)
+            if layout is None and copy is False:
+                raise ValueError(
+                    f"shape {self.shape} with strides {self.strides} cannot be viewed as {sizes}: "
+                    "copy() the tensor first"
+                )
+            found = viewed(packed_copy(x), Layout.packed(wanted)) if layout is None else viewed(x, layout)
+            return found.T if turned else found
 
-    def ravel(self) -> Tensor:
-        """View the tensor in one dimension in row-major order, or copy it, as `reshape(-1)` does."""
+    def ravel(self, order: str | None = "C") -> Tensor:
+        """View the tensor in one dimension in any of NumPy's orders, or copy it if there is no such view."""
         with named("ravel"):
-            return self.reshape(-1)
+            return viewed(self, in_order(self.layout, order)).reshape(-1)
 
     def sum(self, *arguments: Any, **options: Any) -> Tensor:
         """Return the sum of an empty tensor, 0, which Dask uses to describe chunks; others are refused."""
@@ -206,7 +235,14 @@ class Tensor(Uncomputed, Placed):
         with named("sum"):
             return allocate((), self.dtype, self.device)
 
-    def astype(self, dtype: DTypeLike, copy: bool = True, *, order: str | None = "K") -> Tensor:
+    def astype(
+        self,
+        dtype: DTypeLike,
+        copy: bool = True,
+        *,
+        order: str | None = "K",
+        casting: str = "unsafe",
+    ) -> Tensor:
         """Copy the tensor on the GPU; only its own dtype is allowed, since nothing is converted.
 
         Parameters
@@ -214,38 +250,42 @@ class Tensor(Uncomputed, Placed):
         dtype : dtype_like
             The tensor's dtype; `view` reinterprets the bits as another dtype of the same width.
         copy : bool
-            False returns the tensor itself.
+            False returns the tensor itself if it is contiguous in the order; in "K" always.
         order : {"K", "A", "C", "F"}, optional
-            As in NumPy; the result is row-major, so "F" raises unless both orders are the same.
+            As of `copy`.
+        casting : {"unsafe", "same_kind", "safe", "equiv", "no"}, optional
+            NumPy's rule for the dtype.
 
         Returns
         -------
         Tensor
-            Packed, in a new buffer, or the tensor itself. The work is submitted, not waited for.
+            Contiguous, in a new buffer, or the tensor itself. The work is submitted, not waited for.
 
         Raises
         ------
         ComputationRefused
             The dtype differs from the tensor's.
         TypeError
-            The dtype does not have elements of 1, 2, 4, 8 or 16 bytes.
+            The dtype does not have elements of 1, 2, 4, 8 or 16 bytes, or `casting` excludes it.
         ValueError, OutOfDeviceMemory, DeviceLostError
-            As `copy`; or `order` is not row-major.
+            As `copy`; or `casting` is another word.
         """
         with named("astype"):
-            check_row_major(order, self.shape)
+            as_is = not copy and has_order(self.layout, order)
             element = element_dtype(dtype)
+            if not np.can_cast(self.dtype, element, cast("Any", casting)):
+                raise TypeError(f"cannot cast {self.dtype} to {element} according to the rule {casting!r}")
             if element != self.dtype:
                 raise ComputationRefused(
                     f"{self.dtype} to {element}: nothing is converted on the GPU; use x.numpy().astype, or "
                     "x.view for the same bits with another dtype"
                 )
-            return packed_copy(self) if copy else self
+            return self if as_is else ordered_copy(self, order)
 
     @property
     def T(self) -> Tensor:  # noqa: N802 -- NumPy's name
         """A view with all dimensions in reverse order."""
-        return viewed(self, self.layout.permuted(range(self.ndim)[::-1]))
+        return viewed(self, transposed(self.layout))
 
     @property
     def mT(self) -> Tensor:  # noqa: N802 -- NumPy's name
@@ -589,6 +629,11 @@ def packed_copy(tensor: Tensor) -> Tensor:
     copied = allocate(tensor.shape, tensor.dtype, tensor.device, zeroed=False)
     run_copy(tensor.device, tensor.bound_layout, copied.bound_layout._replace(fresh=True))
     return copied
+
+
+def ordered_copy(tensor: Tensor, order: str | None) -> Tensor:
+    """Copy a tensor on the GPU into a new one that is column-major if the order says so, else packed."""
+    return packed_copy(tensor.T).T if is_column_major(tensor.layout, order) else packed_copy(tensor)
 
 
 # Cached, since programs make many tensors of equal sizes.

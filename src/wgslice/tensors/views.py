@@ -7,11 +7,10 @@ from typing import Any, SupportsIndex, cast
 import numpy as np
 
 from wgslice.arguments import MAX_RANK, Integers, OneOrMore, checked_shape, distinct_axes, one_or_more
-from wgslice.dialects.basic import numpy_shape
 from wgslice.docstrings import NO_TENSOR, VIEWING, documented
 from wgslice.errors import named
 from wgslice.layout import Layout
-from wgslice.layout_rules import flipped, permuted, repeated_to, reshaped, unsqueezed
+from wgslice.layout_rules import flipped, permuted, repeated_to, unsqueezed
 from wgslice.tensors.placed import READ_ONLY, check_tensor, viewed
 from wgslice.tensors.tensor import Tensor
 
@@ -161,14 +160,7 @@ def reshape(x: Tensor, shape: OneOrMore) -> Tensor:
     """
     with named("reshape"):
         check_tensor("x", x)
-        sizes = numpy_shape(shape, x.size)
-        layout = reshaped(x.layout, sizes)
-        if layout is None:
-            raise ValueError(
-                f"shape {x.shape} with strides {x.strides} cannot be viewed as {sizes}: "
-                "copy() the tensor first"
-            )
-        return viewed(x, layout)
+    return x.reshape(shape, copy=False)
 
 
 def squeeze(x: Tensor, axis: OneOrMore | None = None) -> Tensor:
