@@ -318,7 +318,7 @@ def test_every_step_stays_inside_its_bindings_and_the_limits(case: Case, profile
 
 def test_equal_slices_at_other_places_share_a_plan(device: wg.Device) -> None:
     x = wg.zeros((64, 256), np.uint32, device=device)
-    assert wg.explain(x[1:9, 3:90:2]) is wg.explain(x[21:29, 3:90:2])
+    assert wg.explain(x[1:9, 3:90:2]).steps is wg.explain(x[21:29, 3:90:2]).steps
     assert wg.explain(x[1:9, 3:90:2]) is not wg.explain(x[1:9, 4:91:2])
 
 
@@ -371,7 +371,7 @@ def test_a_plan_says_what_runs_and_why() -> None:
         "copy: 640 B, 4-byte items, shape (20, 8)",
         "  coalesced   sizes (20, 8)  input strides (100, 1)  output strides (8, 1)  "
         "element width 4 B (the unit of sizes and strides)",
-        "  offset      the input begins at byte 820 of its binding, not of its buffer",
+        "  offset      the input begins 820 bytes after the start of its binding",
         "  strategy    rows of pairs",
         "  step 1      kernel rows on (20, 8), 1 x 1 x 1 workgroups of 64 invocations, 16 elements per "
         "invocation: whole words, two dimensions per row",
@@ -379,6 +379,7 @@ def test_a_plan_says_what_runs_and_why() -> None:
         "  considered  shifted_grid at least 320 us; shifted_rows at least 320 us; word_grid at least 640 us"
         "; buffer copy per row at least 2e+04 ms",
         "  rejected    wide_grid: unaligned to 16 bytes: the input begins 4 bytes past a multiple",
+        "  faster if   no known change is estimated to be 5 % faster",
     ]
     assert crop.summary == "coalesced (20, 8) x 4 B, rows"
     copying = replace(USUAL, profile=COPYING)

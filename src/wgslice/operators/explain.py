@@ -32,7 +32,7 @@ class Explanation:
     Attributes
     ----------
     call : str
-        The function's name, and dtype and shape of the tensor that it gives, if it gives one.
+        The function's name, and dtype and shape of its first argument and its result if these are tensors.
     steps : tuple
         In order: uploads, which have `nbytes`, and submissions, which have `plans`.
     """
@@ -174,7 +174,7 @@ def explain(what: Any, /, *args: Any, **kwargs: Any) -> Plan | Explanation:
     ['coalesced (64000,) x 16 B, buffer copy', 'coalesced (64000,) x 16 B, buffer copy']
     >>> written = wg.explain(operator.setitem, x, np.s_[3:5], np.ones((2, 1024), np.uint8))
     >>> written.call, written.uploaded_nbytes, len(written.plans)  # straight into the tensor
-    ('setitem', 2048, 0)
+    ('setitem of uint8 (1000, 1024)', 2048, 0)
     """
     if isinstance(what, Tensor):
         return explained_view(what, device_among(*args, **kwargs))
@@ -190,9 +190,16 @@ def explain(what: Any, /, *args: Any, **kwargs: Any) -> Plan | Explanation:
         )
     result, steps = captured(what, *args, **kwargs)
     call = str(getattr(what, "__name__", getattr(what, "name", type(what).__name__)))
+    if args and isinstance(args[0], Tensor):
+        call += f" of {described(args[0])}"
     if isinstance(result, Tensor):
-        call += f" -> {result.dtype} {result.shape}"
+        call += f" -> {described(result)}"
     return Explanation(call, steps)
+
+
+def described(x: Tensor) -> str:
+    """The dtype and shape of a tensor."""
+    return f"{x.dtype} {x.shape}"
 
 
 def captured(call: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, tuple[Step, ...]]:
@@ -224,7 +231,7 @@ def explained_view(x: Tensor, device: AnyDevice) -> Plan:
         _, steps = captured(run_copy, x.device, x.bound_layout, target)
     (plan,) = Explanation("copy", steps).plans
     is_whole = x.is_packed and x.offset == 0 and x.memory.size == buffer.size
-    return replace(plan, note=NOT_A_VIEW) if is_whole else plan
+    return replace(plan, tensors=described(x), note=NOT_A_VIEW * is_whole)
 
 
 def explained_descriptor(descriptor: Descriptor | TextureDescriptor, device: AnyDevice) -> Plan | Explanation:

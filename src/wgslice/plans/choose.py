@@ -50,7 +50,7 @@ RUNS_OF_A_PIPELINE = 1000
 OTHER = "it is for other copies"  # not printed: no change of layouts or buffers that is small would help
 
 
-Reason: TypeAlias = str | Callable[[], Because]  # a function where the text takes long to make
+Reason: TypeAlias = str | Because | Callable[[], Because]  # a function where the text takes long to make
 
 
 class Problem(Protocol):
@@ -95,7 +95,18 @@ class Estimate(NamedTuple):
     @property
     def because(self) -> Because:
         """The reason as it is printed, and the remedy."""
+        if isinstance(self.reason, Because):
+            return self.reason
         return Because(self.reason) if isinstance(self.reason, str) else self.reason()
+
+
+# Strategies of a problem that is changed as the remedies of their reasons say, estimated only when printed.
+Changed: TypeAlias = Callable[[Any], Iterable[Estimate]]
+
+
+def no_estimates(_: object) -> Iterable[Estimate]:
+    """Returns no strategies."""
+    return ()
 
 
 class Choice(NamedTuple):
@@ -108,6 +119,12 @@ class Choice(NamedTuple):
     rejected: tuple[Estimate, ...]
     problem: Any
     strategies: Sequence[Strategy[Any]]
+    changed: Changed = no_estimates
+
+    @property
+    def unavailable(self) -> list[Estimate]:
+        """The rejected strategies, and those of changed problems."""
+        return [*self.rejected, *self.changed(self.problem)]
 
     def every(self) -> list[Choice]:
         """Every applicable strategy: the chosen one, then the others by their estimated time."""
@@ -117,7 +134,7 @@ class Choice(NamedTuple):
         return [self, *sorted(others, key=lambda each: each.seconds)]
 
 
-def choose(problem: P, strategies: Sequence[Strategy[P]]) -> Choice | None:
+def choose(problem: P, strategies: Sequence[Strategy[P]], changed: Changed = no_estimates) -> Choice | None:
     """Choose the strategy of the least estimate, building only those whose lower bound may win; or None."""
     limits = problem.limits
     bounds: list[tuple[float, int, Strategy[P]]] = []
@@ -153,7 +170,7 @@ def choose(problem: P, strategies: Sequence[Strategy[P]]) -> Choice | None:
     if best is None:
         return None
     estimate, steps, seconds = best
-    return Choice(estimate.name, steps, seconds, tuple(others), tuple(rejected), problem, strategies)
+    return Choice(estimate.name, steps, seconds, tuple(others), tuple(rejected), problem, strategies, changed)
 
 
 def compiling_seconds(kernel: Kernel, profile: Profile) -> float:

@@ -90,7 +90,10 @@ class SliceGradPlanner(NamedTuple):
         )
         choice = choose(context, strategies)
         assert choice is not None  # zeros can be written anywhere
-        choice = choice._replace(rejected=inside.choice.rejected if inside.choice else ())
+        fills_s = choice.seconds - seconds_of(inside.steps, costs)
+        rejected = inside.choice.rejected if inside.choice else ()
+        rejected = tuple(each._replace(seconds=each.seconds + fills_s) for each in rejected)
+        choice = choice._replace(rejected=rejected)
         nbytes, shape = target.size * itemsize, target.sizes
         return replace(inside, nbytes=nbytes, steps=choice.steps, choice=choice, shape=shape)
 

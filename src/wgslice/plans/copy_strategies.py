@@ -25,7 +25,7 @@ from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import UNIT_GRIDS, are_wide_tiles
 from wgslice.plans.pixels import are_pixels, are_steps, as_pixels, is_unaligned, pixels_of, stepped_parts
 from wgslice.plans.plan import COPY_PER_ROW
-from wgslice.plans.problem import MIN_SHIFTED_NBYTES, SHIFTED_STEPS, UNPADDED, Problem, cut_end
+from wgslice.plans.problem import MIN_SHIFTED_NBYTES, SHIFTED_STEPS, UNPADDED, Because, Problem, cut_end
 from wgslice.plans.profiles import FAILED, CostClass, copy_class
 from wgslice.plans.steps import BufferCopies, Dispatch, dispatch_of, row_copies, row_sizes
 
@@ -39,8 +39,8 @@ VECTORS = (Kernel.WIDE_ROWS, Kernel.WIDE_GRID)
 # least: of 31 bytes, a vector of 16.
 LEAVING_ENDS = (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.PIXELS)
 MIN_OF_BLOCKS = 0.5
-INTERLEAVING = "output rows interleave"
-SHARING = "output rows share words of 4 bytes"
+INTERLEAVING = Because("output rows interleave", "output rows do not interleave")
+SHARING = Because("output rows share words of 4 bytes", "output rows are multiples of 4 bytes apart")
 
 
 # buffer copies
@@ -93,7 +93,12 @@ def shifted(problem: Problem) -> Reason | None:
         return problem.apart
     if not problem.target.is_nested:
         return INTERLEAVING
-    return problem.short if problem.row_nbytes < MIN_SHIFTED_NBYTES else problem.unpadded
+    return problem.short if is_short(problem) else problem.unpadded
+
+
+def is_short(problem: Problem) -> bool:
+    """Whether rows may hold no aligned vector."""
+    return problem.row_nbytes < MIN_SHIFTED_NBYTES
 
 
 def vectors(problem: Problem) -> Reason | None:
@@ -177,7 +182,8 @@ def against_kernel(kernel: Kernel, applies: Applies[Problem], problem: Problem) 
 
 def least_seconds(kernel: Kernel, paired: bool, problem: Problem) -> float:
     """Lower bound of the seconds of a kernel, with its share of compilation."""
-    nbytes = problem.nbytes * (MIN_OF_BLOCKS if kernel in LEAVING_ENDS else 1)
+    leaves_ends = kernel in LEAVING_ENDS and (kernel is Kernel.PIXELS or not is_short(problem))
+    nbytes = problem.nbytes * (MIN_OF_BLOCKS if leaves_ends else 1)
     least_s = problem.costs.least_seconds(class_of(kernel, paired, problem), nbytes)
     return least_s + compiling_seconds(kernel, problem.limits.profile)
 
@@ -206,8 +212,8 @@ def dispatches(kernel: Kernel, reason: str, paired: bool, problem: Problem) -> S
 def in_strips(
     widths: Sequence[int], kernel: Kernel, applies: Applies[Problem], reason: str
 ) -> tuple[Sequence[int], Copying]:
-    """A row of the table that applies a kernel strip by strip, with its element widths."""
-    _, row = by_kernel(widths, kernel, applies, f"{reason}, strip by strip")
+    """A row of the table that applies a kernel to one strip after another, with its element widths."""
+    _, row = by_kernel(widths, kernel, applies, f"{reason}, a strip of all rows at a time")
 
     def against(problem: Problem) -> Reason | None:
         if not problem.strips:

@@ -12,20 +12,21 @@ from wgslice.dialects.advanced import AdvancedSelection
 from wgslice.dtypes import DType
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout
-from wgslice.plans.choose import OTHER, Reason, Step, Strategy, choose
+from wgslice.plans.choose import OTHER, Estimate, Reason, Step, Strategy, choose
 from wgslice.plans.copy import plan_copy
+from wgslice.plans.copy_strategies import MIN_OF_BLOCKS
 from wgslice.plans.gather import IndexedWindows, WindowCopy, indexed_copy, indexed_windows, masked_copy
 from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy, IndexedDispatch
-from wgslice.plans.kernels import WORD_NBYTES, Kernel
+from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import Share, words_spanned
 from wgslice.plans.launch import share_of as launched
-from wgslice.plans.plan import Plan, in_order
-from wgslice.plans.problem import LARGEST_BINDING_NBYTES, PlanContext, span_of
+from wgslice.plans.plan import COPY_PER_WINDOW, Plan, in_order
+from wgslice.plans.problem import LARGEST_BINDING_NBYTES, Because, PlanContext, counted, span_of
 from wgslice.plans.profiles import BLOCKS_EACH, FAILED, CostClass, Limits, untrusted
 from wgslice.plans.steps import Memory, Span
 from wgslice.plans.window_problem import MAX_INVOCATIONS, WindowProblem
 from wgslice.plans.window_steps import words_each
-from wgslice.plans.window_strategies import WINDOWS, winners_scratch
+from wgslice.plans.window_strategies import WINDOWS, changed_windows, winners_scratch
 
 READING = {Kernel.GATHER, Kernel.GATHER_WORDS}
 WRITING = {Kernel.SCATTER, Kernel.SCATTER_SUBWORD, Kernel.LAST_WRITER_INDICES}
@@ -110,7 +111,7 @@ def plan_indexing(
     if size > U32_MAX:
         raise ValueError(f"{size} elements of sizes {target.sizes}: one call copies at most {U32_MAX}")
     problem = Indexing(copy, windows, source, target, itemsize, context)
-    choice = choose(problem, INDEXING)
+    choice = choose(problem, INDEXING, changed_indexing)
     if choice is None:
         what = "gather" if copy.reads else "scatter"
         raise NoKernelError(untrusted(f"a {what} of sizes {target.sizes}", context.limits))
@@ -149,12 +150,39 @@ class Indexing:
         copy, width_nbytes = self.copy.widened(self.itemsize, (self.source.offset, self.target.offset))
         return copy.flattened(), width_nbytes
 
+    @property
+    def run_nbytes(self) -> int:
+        """Bytes per index."""
+        copy, width_nbytes = self.wide
+        return copy.sizes[-1] * width_nbytes if copy.by_rows else width_nbytes
+
+    @property
+    def selecting(self) -> str:
+        """What selects elements, in reasons."""
+        return "each mask element selects" if self.copy.masked else "each index selects"
+
+    def against_windows(self) -> Because:
+        """Returns why the same is not copied as windows."""
+        if self.copy.masked:
+            return Because("a mask selects elements")
+        if self.run_nbytes < MIN_WINDOW_NBYTES:
+            needed = f"at least {MIN_WINDOW_NBYTES}"
+            remedy = f"{self.selecting} {needed} contiguous bytes" if self.windows else ""
+            return Because(f"{self.selecting} {counted(self.run_nbytes)}; {needed} are needed", remedy)
+        if self.windows is None:
+            return Because("the indices are in device memory", "the indices are in an array of the host")
+        return Because("the same as windows takes several dispatches")
+
+    def against_vectors(self) -> Because:
+        """Returns why indices do not select vectors of 16 bytes."""
+        unaligned = ", unaligned to 16" * (self.run_nbytes >= WIDEST_NBYTES)
+        remedy = f"{self.selecting} whole vectors of 16 bytes, as where the indexed dimension is stored first"
+        return Because(f"{self.selecting} {counted(self.run_nbytes)}{unaligned}", remedy)
+
     @cached_property
     def as_windows(self) -> WindowProblem | None:
         """The same as windows; None if runs are short, or the windows need several tables."""
-        copy, width_nbytes = self.wide
-        run_nbytes = copy.sizes[-1] * width_nbytes if copy.by_rows else width_nbytes
-        if self.windows is None or run_nbytes < MIN_WINDOW_NBYTES:
+        if self.windows is None or self.run_nbytes < MIN_WINDOW_NBYTES:
             return None
         found = self.windows()
         if found is None or len(list(found.pieces(self.limits, INDEX_NBYTES))) > 1:
@@ -269,6 +297,33 @@ def of_windows(row: Strategy[WindowProblem]) -> Strategy[Indexing]:
         lambda problem: row.lower_bound(windows_of(problem)),
         lambda problem: row.build(windows_of(problem)),
     )
+
+
+REPEATED = Because("indices may repeat", 'no index repeats, as put(..., overlap="disjoint") promises')
+
+
+def changed_indexing(problem: Indexing) -> Iterator[Estimate]:
+    """Yields the strategies for other indices: as windows, of vectors of 16 bytes, and disjoint ones."""
+    copy, width_nbytes = problem.wide
+    costs, nbytes = problem.limits.profile.costs, prod(copy.sizes) * width_nbytes
+    rows, vectors = (
+        (Kernel.WINDOW_ROWS, Kernel.GATHER) if copy.reads else (Kernel.INSERT_ROWS, Kernel.SCATTER)
+    )
+    if problem.as_windows is not None:
+        yield from changed_windows(problem.as_windows)
+    else:
+        copies = nbytes / max(problem.run_nbytes, MIN_WINDOW_NBYTES)
+        copying_s = copies * costs.copy_s + nbytes / costs.copy_bytes_per_s
+        yield Estimate(COPY_PER_WINDOW, copying_s, True, problem.against_windows)
+        share = 1 if copy.reads or width_nbytes == WIDEST_NBYTES else MIN_OF_BLOCKS
+        rows_s = costs.least_seconds(CostClass(rows, WIDEST_NBYTES), share * nbytes)
+        yield Estimate(rows.value, rows_s, True, problem.against_windows)
+    if width_nbytes < WIDEST_NBYTES:
+        vectors_s = costs.least_seconds(CostClass(vectors, WIDEST_NBYTES), nbytes)
+        yield Estimate(f"{vectors.value} of vectors", vectors_s, True, problem.against_vectors)
+    if copy.winners is not None:
+        disjoint_s = kernel_seconds(kernel_of(copy, width_nbytes), problem)
+        yield Estimate("scatter without a last-writer pass", disjoint_s, True, REPEATED)
 
 
 COPYING = Kernel.GATHER, Kernel.GATHER_WORDS, Kernel.SCATTER, Kernel.SCATTER_SUBWORD, Kernel.MASKED_WORDS

@@ -223,8 +223,11 @@ class IndexedDispatch(OnGrid):
 
     def __str__(self) -> str:
         host, count = self.copy.host, len(self.copy.tables)
-        kind = "a mask" if self.copy.masked else "indices" if count == 1 else f"{count} index tables"
-        tables = f"{kind} in device memory"
+        kind = "indices" if count == 1 else f"indices in {count} tables"
+        tables = "a mask" if self.copy.masked else kind
+        if self.table is not None:
+            table_nbytes = self.table.layout.size * self.table.itemsize
+            tables = f"{tables} in device memory ({prefixed(table_nbytes)})"
         if host is not None:
             nbytes = prefixed(host.values.nbytes)
             tables = f"{host.values.size:,} indices uploaded with the submission ({nbytes})"

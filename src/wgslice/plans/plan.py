@@ -9,13 +9,14 @@ from typing import Protocol
 
 from wgslice.layout import Layout
 from wgslice.plans.choose import WORTHWHILE, Choice, Estimate, Step, seconds_of
-from wgslice.plans.problem import PlanContext
+from wgslice.plans.problem import PlanContext, counted
 from wgslice.plans.profiles import UNKNOWN, Costs
 from wgslice.plans.steps import BufferCopies, Clear, Memory, OnGrid, TextureCopy, prefixed
 
 COPY = "buffer copy"
 COPY_PER_ROW, COPY_PER_WINDOW = f"{COPY} per row", f"{COPY} per window"
 STEPS_PRINTED, OTHERS_PRINTED = 8, 3
+WORTHWHILE_PERCENT = round(100 * (1 - WORTHWHILE))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,16 +133,15 @@ class Plan:
         most_s = self.choice.seconds
         return [
             each
-            for each in self.choice.rejected
+            for each in self.choice.unavailable
             if each.reason is UNKNOWN or each.seconds < most_s or each.name.startswith(always)
         ]
 
     def estimates(self) -> Iterator[tuple[str, str]]:
-        """Labelled lines: the estimate, other strategies and their times, why some are rejected, a remedy."""
+        """Labelled lines: the estimate, other strategies and their times, why some are rejected, remedies."""
         if self.costs is None or self.seconds is None:
             return
         yield "estimate", f"{duration(self.seconds)} (cost model: {self.costs.origin})"
-        fixed_s = self.costs.submission_s + seconds_of(self.before, self.costs)
         if self.choice is not None:
             others = []
             for number, each in enumerate(self.others):
@@ -149,16 +149,33 @@ class Plan:
                     seconds = self.costs.submission_s + each.seconds
                     others.append(f"{each.name} {'at least ' * each.is_bound}{duration(seconds)}")
                     if each.is_bound and seconds < self.seconds:
-                        others[-1] += f" (less than {100 * (1 - WORTHWHILE):.0f} % faster)"
+                        others[-1] += f" (less than {WORTHWHILE_PERCENT} % faster)"
             yield "considered", "; ".join(others) or f"none: only {self.choice.name} is applicable"
-        rejected = sorted(self.choice.rejected if self.choice else (), key=lambda each: each.seconds)
+        rejected = sorted(self.choice.unavailable if self.choice else (), key=lambda each: each.seconds)
         nearest = [each.name for each in rejected[:1]]
         yield from (("rejected", line) for line in reasons_of(self._rejected(COPY, *nearest)))
-        for each in rejected:
-            seconds, remedy = fixed_s + each.seconds, each.because.remedy
-            if remedy and seconds < WORTHWHILE * self.seconds:
-                yield "faster if", f"{remedy}: {each.name} at least {duration(seconds)}"
-                return
+        remedies = list(self._remedies(rejected, self.seconds, self.costs))
+        none = f"no known change is estimated to be {WORTHWHILE_PERCENT} % faster"
+        yield from (("faster if", remedy) for remedy in remedies or [none])
+
+    def _remedies(self, rejected: Iterable[Estimate], seconds: float, costs: Costs) -> Iterator[str]:
+        """Yields the change of layouts or buffers of the least estimate, and that of submissions."""
+        before_s = seconds_of(self.before, costs)
+        fixed_s = costs.submission_s + before_s
+        found = [
+            (fixed_s + each.seconds, f"{each.because.remedy}: {each.name} at least ")
+            for each in rejected
+            if each.because.remedy
+        ]
+        if self.before:
+            remedy = "input and output are in different buffers" if self.staged else "the offsets are packed"
+            found.append((seconds - before_s, f"{remedy}: "))
+        least_s, remedy = min(found, default=(seconds, ""))
+        if least_s < WORTHWHILE * seconds:
+            yield f"{remedy}{duration(least_s)}"
+        if costs.submission_s > seconds / 2:
+            latency = duration(costs.submission_s)
+            yield f"other copies share its submission, whose latency is {latency} of the estimate"
 
     def __repr__(self) -> str:
         return str(self)
@@ -176,7 +193,7 @@ class Plan:
         layouts.append(f"element width {self.width_nbytes} B (the unit of sizes and strides)")
         lines = [("coalesced", "  ".join(layouts))]
         begins = [
-            f"the {name} begins at byte {side.offset * self.width_nbytes:,} of its binding, not of its buffer"
+            f"the {name} begins {counted(side.offset * self.width_nbytes)} after the start of its binding"
             for name, side in sides.items()
             if side.offset
         ]

@@ -197,7 +197,9 @@ def strip_by_strip(source: Layout, target: Layout, each: int) -> tuple[Layout, L
 
 SHIFTED_STEPS = tuple(STEPS)  # between source elements that wide loads bring
 MIN_SHIFTED_NBYTES = 31  # a row that holds a block of 16 bytes wherever it begins
-UNPADDED = "an unpadded buffer ends inside a vector of 16 bytes"
+UNPADDED = Because(
+    "an unpadded buffer ends inside a vector of 16 bytes", "buffers end after whole vectors of 16 bytes"
+)
 
 
 class Problem:
@@ -282,13 +284,17 @@ class Problem:
         ]
         if not self.in_runs:
             found.append(self.apart())
+            if self.row_nbytes % WORD_NBYTES:
+                multiple = f"a multiple of {WORD_NBYTES}"
+                reason = f"rows are {counted(self.row_nbytes)} long, not {multiple}"
+                found.append(Because(reason, f"their length is {multiple} bytes"))
         elif self.width_nbytes < WORD_NBYTES:
             found.append(self.uneven(WORD_NBYTES))
         return joined("; ", found)
 
     def short(self) -> Because:
         """Returns that rows are too short to hold an aligned vector of 16 bytes wherever they begin."""
-        return Because(f"rows are {counted(self.row_nbytes)} long; at least {MIN_SHIFTED_NBYTES} are needed")
+        return too_short(self.row_nbytes, MIN_SHIFTED_NBYTES)
 
     def against_tiles(self) -> Because:
         """Why permuted elements are no whole vectors of 16 bytes."""
@@ -316,7 +322,8 @@ class Problem:
                 reason = f"{element} of an input row are {counted(abs(read) * self.width_nbytes)} apart"
                 found.append(Because(reason, "elements of an input row are contiguous"))
             if read < 0:
-                found.append(Because("the input is reversed along rows"))
+                remedy = "the output has the input's direction along rows"
+                found.append(Because("the input is reversed along rows", remedy))
         if written != 1:
             reason = f"{element} of an output row are {counted(written * self.width_nbytes)} apart"
             found.append(Because(reason, "elements of an output row are contiguous"))
@@ -345,6 +352,14 @@ def joined(separator: str, found: Sequence[Because]) -> Because:
     """Several reasons as one, whose remedy is all of theirs."""
     reasons, remedies = zip(*found, strict=True)
     return Because(separator.join(reasons), " and ".join(remedies) if all(remedies) else "")
+
+
+def too_short(row_nbytes: int, least_nbytes: int) -> Because:
+    """The reason against rows of fewer bytes than a kernel copies."""
+    needed = f"at least {least_nbytes}"
+    return Because(
+        f"rows are {counted(row_nbytes)} long; {needed} are needed", f"rows are {needed} bytes long"
+    )
 
 
 def counted(nbytes: int) -> str:

@@ -17,7 +17,7 @@ from wgslice.layout import Layout
 from wgslice.plans.choose import OTHER, Reason
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import layers_of
-from wgslice.plans.problem import LARGEST_BINDING_NBYTES, PlanContext, span_of
+from wgslice.plans.problem import LARGEST_BINDING_NBYTES, Because, PlanContext, span_of
 from wgslice.plans.profiles import FAILED, Costs, Limits
 from wgslice.plans.steps import BufferCopies, Places, Span
 from wgslice.plans.windows import Numbers, Windows, Winners
@@ -295,25 +295,25 @@ class WindowProblem:
         )
 
     @cached_property
-    def against_line(self) -> str | None:
+    def against_line(self) -> Because | None:
         """The reason against copies of rows, by kernels or buffer copies."""
         row, windows, tensor, batch = self.row, self.windows, self.tensor, self.batch
         step, size = windows.steps[row.axis], tensor.sizes[row.axis]
         of_tensor, of_batch = self.sides
         if step != 1 and (self.inserts or step not in ROW_STEPS or self.itemsize == WIDEST_NBYTES):
-            return f"elements of a window row are {step} apart"
+            return Because(f"elements of a window row are {step} apart", "windows have stride 1 along rows")
         if not is_contiguous(tensor, row.axis, row.unit):
-            return f"elements of a window row are not contiguous in the {of_tensor}"
+            return gapped(of_tensor)
         if not self.inserts and not batch.is_packed:
-            return f"the {of_batch} is not packed"
+            return Because(f"the {of_batch} is not packed", f"the {of_batch} is packed")
         if windows.sizes[row.axis] > 1 and batch.strides[row.axis + 1] != row.unit:
-            return f"elements of a window row are not contiguous in the {of_batch}"
+            return gapped(of_batch)
         if windows.extents[row.axis] + size > I32_MAX:
-            return f"a dimension of {size} elements exceeds 32-bit signed offsets"
+            return Because(f"a dimension of {size} elements exceeds 32-bit signed offsets")
         return None
 
     @cached_property
-    def against_rows(self) -> str | None:
+    def against_rows(self) -> Reason | None:
         """The reason against kernels of rows."""
         row = self.row
         if self.against_line:
@@ -328,12 +328,18 @@ class WindowProblem:
         return FAILED if self.inserts and Kernel.INSERT_WORDS in self.limits.disabled else None
 
     @cached_property
-    def copies(self) -> BufferCopies | str:
+    def copies(self) -> BufferCopies | Reason:
         """A buffer copy of each window, in order, so that the last one stays; or the reason against it."""
         windows, tensor, batch, itemsize = self.windows, self.tensor, self.batch, self.itemsize
         row, numbers = self.row, self.numbers
-        if windows.offsets is None or 0 in tensor.sizes or row.count > 1 or row.mirrored:
+        if 0 in tensor.sizes:
             return OTHER
+        if row.count > 1:
+            return f"a window has {row.count:,} rows"
+        if row.mirrored:
+            return "windows are reversed along rows"
+        if windows.offsets is None:
+            return Because("the offsets are in device memory", "the offsets are in an array of the host")
         if not self.context.buffer_copies:
             return "a buffer lacks usage COPY_SRC or COPY_DST"
         if row.nbytes % WORD_NBYTES:
@@ -374,6 +380,12 @@ def halved(
     middle = len(ranges[axis]) // 2
     for half in (ranges[axis][:middle], ranges[axis][middle:]):
         yield from halved([*ranges[:axis], half, *ranges[axis + 1 :]], excess)
+
+
+def gapped(side: str) -> Because:
+    """The reason against rows that are not contiguous in the input or the output."""
+    elements = "elements of a window row are"
+    return Because(f"{elements} not contiguous in the {side}", f"{elements} contiguous in the {side}")
 
 
 def is_contiguous(layout: Layout, axis: int, unit: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
@@ -10,15 +10,15 @@ from typing import TypeAlias
 from wgslice.arguments import U32_MAX
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout
-from wgslice.plans.choose import OTHER, Applies, Reason, Step, Strategy, anything, choose, seconds_of, where
+from wgslice.plans.choose import OTHER, Applies, Estimate, Reason, Step, Strategy, anything, choose, where
 from wgslice.plans.copy_strategies import MIN_OF_BLOCKS
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import EXTRACTING, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import Insertion
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner, in_order
-from wgslice.plans.problem import UNPADDED, PlanContext
+from wgslice.plans.problem import UNPADDED, Because, PlanContext, too_short
 from wgslice.plans.profiles import FAILED, UNKNOWN, untrusted, windows_class
-from wgslice.plans.steps import Memory
+from wgslice.plans.steps import BufferCopies, Memory
 from wgslice.plans.window_problem import WindowProblem
 from wgslice.plans.window_steps import (
     block_seconds,
@@ -69,7 +69,7 @@ def plan_windows(
     problem = WindowProblem(
         windows, tensor, batch, itemsize, context, inserts, asked.numbers, asked.contested
     )
-    choice = choose(problem, WINDOWS)
+    choice = choose(problem, WINDOWS, changed_windows)
     if choice is None:
         raise NoKernelError(untrusted(f"windows of sizes {windows.sizes}", context.limits))
     steps, scratch = in_order(choice.steps), winners_scratch(choice.steps)
@@ -86,7 +86,18 @@ def winners_scratch(steps: Iterable[Step]) -> tuple[tuple[Memory, int], ...]:
 
 def buffer_copies(problem: WindowProblem) -> Sequence[Step]:
     """Returns a buffer copy of each window, if applicable."""
-    return [] if isinstance(problem.copies, str) else [problem.copies]
+    return [problem.copies] if isinstance(problem.copies, BufferCopies) else []
+
+
+def against_buffer_copies(problem: WindowProblem) -> Reason | None:
+    """Returns why windows are not buffer copies, or None."""
+    return None if isinstance(problem.copies, BufferCopies) else problem.copies
+
+
+def copying_seconds(problem: WindowProblem) -> float:
+    """Estimated seconds of a buffer copy of each row of each window."""
+    costs, rows = problem.costs, len(problem.numbers) * problem.row.count
+    return rows * (costs.copy_s + problem.row.nbytes / costs.copy_bytes_per_s)
 
 
 def layers(problem: WindowProblem) -> Sequence[Step]:
@@ -109,12 +120,11 @@ def against_blocks(problem: WindowProblem) -> Reason | None:
         return "the input is empty"
     if problem.against_rows:
         return problem.against_rows
-    row, size = problem.row, f"rows are {problem.row.nbytes:,} bytes long"
+    row, blocked = problem.row, problem.limits.profile.contiguous
     if row.nbytes < WIDEST_NBYTES:
-        return f"{size}; at least {WIDEST_NBYTES} are needed"
-    blocked = problem.limits.profile.contiguous
+        return too_short(row.nbytes, WIDEST_NBYTES)
     if problem.unaligned and blocked and row.nbytes < (least := 2 * WIDEST_NBYTES - 1):
-        return f"{size}, some unaligned to 16; at least {least} are needed"
+        return too_short(row.nbytes, least)
     if row.channels > MAX_CHANNELS:
         return f"reversed rows keep {row.channels} elements in order; at most {MAX_CHANNELS} are supported"
     if problem.stop == 0 or (problem.contested and problem.stop < problem.windows.count):
@@ -162,7 +172,7 @@ def blocks(steps_of: Callable[[WindowProblem], Iterable[Step]], problem: WindowP
     if rest is None:
         return []
     found = (step for step in rest.steps if isinstance(step, WindowDispatch))
-    return [*steps, *(replace(step, reason=f"{step.reason}; {UNPADDED}") for step in found)]
+    return [*steps, *(replace(step, reason=f"{step.reason}; {UNPADDED.reason}") for step in found)]
 
 
 def against_inserted_words(problem: WindowProblem) -> Reason | None:
@@ -208,6 +218,24 @@ def least_seconds(kernel: Kernel, problem: WindowProblem) -> float:
     return costs.dispatch_s + invocations * (work.invocation_s + each * block_seconds(problem, work))
 
 
+# changed windows
+
+UNALIGNED = Because("rows are unaligned to 16 bytes", "rows and their offsets are multiples of 16 bytes")
+OVERLAPPING = Because("windows may overlap", 'windows are disjoint, as overlap="disjoint" promises')
+
+
+def changed_windows(problem: WindowProblem) -> Iterator[Estimate]:
+    """Yields the kernel of rows on windows that are disjoint, or else aligned."""
+    because = OVERLAPPING if problem.contested else UNALIGNED if problem.unaligned else None
+    if because is None or problem.row.nbytes < WIDEST_NBYTES or problem.against_rows:
+        return
+    kernel = Kernel.INSERT_ROWS if problem.inserts else Kernel.WINDOW_ROWS
+    name = "without a last-writer pass" if problem.contested else "of aligned rows"
+    class_ = windows_class(kernel, WIDEST_NBYTES, mirrored=problem.row.mirrored)
+    nbytes = problem.nbytes * (MIN_OF_BLOCKS if problem.contested else 1)
+    yield Estimate(f"{kernel.value} {name}", problem.costs.least_seconds(class_, nbytes), True, because)
+
+
 # windows one by one
 
 
@@ -235,8 +263,8 @@ KERNELS: tuple[Copying, ...] = (
 WINDOWS: tuple[Copying, ...] = (
     Strategy(
         COPY_PER_WINDOW,
-        lambda problem: problem.copies if isinstance(problem.copies, str) else None,
-        lambda problem: seconds_of(buffer_copies(problem), problem.costs),
+        against_buffer_copies,
+        copying_seconds,
         buffer_copies,
     ),
     Strategy(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from wgslice.plans.kernels import UNITS_NBYTES, WIDEST_NBYTES, WORD_NBYTES
 from wgslice.plans.problem import Table
 from wgslice.plans.profiles import CostClass, windows_class
-from wgslice.plans.steps import Memory, OnGrid, Span, read_and_written
+from wgslice.plans.steps import Memory, OnGrid, Span, prefixed, read_and_written
 
 Numbers: TypeAlias = NDArray[np.uint32]  # of windows, in order
 
@@ -156,5 +156,9 @@ class WindowDispatch(OnGrid):
         return self.share.each * blocks * unit_nbytes
 
     def __str__(self) -> str:
-        windows = f"{self.share.count} windows of {self.shape}{read_and_written(self.reads, self.writes)}"
+        offsets, sides = self.windows.offsets, read_and_written(self.reads, self.writes)
+        known = "in device memory"
+        if offsets is not None:
+            known = f"uploaded with the submission ({prefixed(offsets.nbytes)})"
+        windows = f"{self.share.count} windows of {self.shape}{sides}, offsets {known}"
         return f"kernel {self.name} on {windows}, {self.launch}: {self.reason}"
