@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import weakref
 from dataclasses import replace
 from typing import Any, cast
@@ -17,7 +18,8 @@ from planning import preferring
 import wgslice as wg
 from wgslice.gpu.adapter import MIN_LIMITS, choose_adapter, install_advice
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.profiles import CPU, GPU
+from wgslice.plans.profiles import CPU, GPU, TILE_NBYTES, WIDE_TILE_SIDES
+from wgslice.shaders import kernel_module
 
 DISCRETE = wg.Adapter("Radeon", "Vulkan", "DiscreteGPU", "RADV")
 DISCRETE_GL = wg.Adapter("Radeon", "OpenGL", "DiscreteGPU", "Mesa")
@@ -291,3 +293,21 @@ def test_a_device_lives_as_long_as_the_wgpu_device(device: wg.Device) -> None:
     del wgpu_device
     gc.collect()
     assert released() is None
+
+
+def test_minimum_limits_hold_the_largest_tile() -> None:
+    """Evaluates sizes of workgroup arrays, which wgpu 29 compares with no limit where they are overrides."""
+    found = []
+    for kernel, unit_nbytes, constants in (
+        *((Kernel.TILES, 4, {"each": TILE_NBYTES // width, "element_bytes": width}) for width in (4, 8, 16)),
+        *(
+            (Kernel.WIDE_TILES, 16, {"side": side, "element_bytes": width})
+            for width, side in WIDE_TILE_SIDES.items()
+        ),
+    ):
+        module = kernel_module(kernel)
+        ((name, expression),) = re.findall(r"^override (tile_\w+): u32 = (.*);", module, re.MULTILINE)
+        assert re.search(rf"^var<workgroup> tile: array<[\w<>]+, {name}>;", module, re.MULTILINE)
+        size = eval(re.sub(r"(?<=\d)u", "", expression).replace("/", "//"), {}, constants)
+        found.append(size * unit_nbytes)
+    assert max(found) == MIN_LIMITS["max-compute-workgroup-storage-size"] == 4224

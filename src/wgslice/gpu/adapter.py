@@ -33,7 +33,7 @@ MIN_LIMITS = {
     "max-compute-invocations-per-workgroup": max(CPU.workgroup_size, GPU.workgroup_size),
     "max-compute-workgroup-size-x": max(CPU.workgroup_size, GPU.workgroup_size),
     "max-compute-workgroup-storage-size": max(
-        TILE_NBYTES**2 // 4,  # of elements of 4 bytes
+        TILE_NBYTES**2 // 4 + TILE_NBYTES,  # of elements of 4 bytes, with a column of padding
         *(side**2 * nbytes for nbytes, side in WIDE_TILE_SIDES.items()),
     ),
     "max-compute-workgroups-per-dimension": 1,

@@ -221,9 +221,14 @@ BLOCKS_EACH = (1, 2, 3, 4, 6, 8, 12, 16)
 LINE_NBYTES = 64  # along a row, that neighbouring invocations copy together: half a cache line
 SECTOR_NBYTES = 32  # the least that a GPU moves
 WAVE_LANES = 32  # invocations that run together on the GPUs that have the fewest of them
+# Tiles are in workgroup memory: 1 to 4 KiB, of whole lines on both sides, 2 to 4 vectors per invocation. The
+# size is an override constant, so that a pipeline allocates no more than its tile. wgpu-native does not zero
+# workgroup memory (29.0.1.1, measured on Vulkan and OpenGL): kernels write before they read. Browsers do,
+# Firefox in one invocation (https://github.com/gfx-rs/wgpu/issues/4592): per byte copied that is the same
+# work for tiles of any size, but the first load of a large tile begins later.
 TILE_NBYTES = 128  # a side of a tile: 8 x 8 elements of 16 bytes, 32 x 32 of 4 bytes
-PATTERN_NBYTES = 2**16  # of one element repeated, or of zeros, from which runs are filled
 WIDE_TILE_SIDES = {1: 64, 2: 32, 4: 32, 8: 16, 16: 16}  # elements of a side of a tile, by their bytes
+PATTERN_NBYTES = 2**16  # of one element repeated, or of zeros, from which runs are filled
 PIXEL_BLOCKS = {1: 4, 2: 2, 3: 3, 4: 2}  # vectors of 16 bytes per invocation of `pixels`, by channels
 
 STAGING_NBYTES = 2**23  # of a staging buffer that readback goes through
