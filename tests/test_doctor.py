@@ -8,11 +8,12 @@ import sys
 from dataclasses import replace
 
 import pytest
-from helpers import ADAPTERS, adapter_id, on_one_adapter
+from helpers import on_one_adapter
 from trials import trying
 
 import wgslice as wg
 from wgslice.cli import main
+from wgslice.doctor.drivers import CODE, EXPECTED, check_driver
 from wgslice.doctor.report import QUIRKS, TESTED_SHARE, Report, examine, quirks_of
 from wgslice.doctor.selftest import KernelTest
 from wgslice.plans.kernels import Kernel
@@ -20,7 +21,7 @@ from wgslice.plans.kernels import Kernel
 KEYS = {
     "": [
         *("passed", "versions", "system", "adapter", "limits", "features", "profile", "costs", "notes"),
-        *("seconds", "kernels", "quirks", "speeds"),
+        *("seconds", "kernels", "quirks", "checks", "speeds"),
     ],
     "versions": ["wgslice", "wgpu", "wgpu-native", "numpy", "python"],
     "system": ["platform", "processor", "cores"],
@@ -35,16 +36,20 @@ KEYS = {
         "max-storage-buffers-per-shader-stage",
     ],
     "kernels": ["kernel", "trials", "wrong", "failure", "passed"],
-    "quirks": ["what", "source", "kernels"],
+    "quirks": ["what", "source", "kernels", "check"],
+    "checks": ["name", "failure", "passed"],
     "speeds": ["name", "plan", "nbytes", "seconds", "gigabytes_per_s"],
 }
 
 
-@pytest.fixture(scope="module", params=ADAPTERS, ids=adapter_id)
-def report(request: pytest.FixtureRequest) -> Report:
+pytestmark = pytest.mark.xdist_group("doctor")  # one process, so that each adapter has one report
+
+
+@pytest.fixture(scope="session")
+def report(device: wg.Device) -> Report:
     shown: list[tuple[float, str]] = []
     with trying({Kernel.SLICE1, Kernel.EXTRACT_WINDOWS}):
-        found = examine(request.param, lambda *what: shown.append(what))
+        found = examine(str(device.adapter), lambda *what: shown.append(what))
     (begun, first), *tested = shown
     assert (begun, first) == (0, "device")
     assert sorted(kernel for _, kernel in tested) == sorted(test.kernel for test in found.tested.kernels)
@@ -155,7 +160,8 @@ KNOWN = {
         *("two locks", "blocks until the GPU is done", "remainders"),
     ],
     wg.Adapter("SwiftShader Device (Subzero)", "Vulkan", "CPU", "SwiftShader driver"): ["allocates memory"],
-    wg.Adapter("Apple M2", "Metal", "IntegratedGPU", ""): ["barriers"],
+    wg.Adapter("Apple M2", "Metal", "IntegratedGPU", ""): ["stale values", "left out", "deadlock"],
+    wg.Adapter("AMD Radeon Pro W5700X", "Metal", "DiscreteGPU", ""): ["stale values", "loops"],
     wg.Adapter("Microsoft Basic Render Driver", "D3D12", "CPU", ""): ["barriers"],
     wg.Adapter("AMD Radeon RX 5700 XT", "Vulkan", "DiscreteGPU", "AMD proprietary driver 25.5.1"): [
         "zeroing"
@@ -182,6 +188,51 @@ def test_a_fault_is_printed_with_the_kernels_that_depend_on_it(report: Report) -
     assert "synchronize; kernels that depend on it, here: tiles: correct, wide_tiles: WRONG (https" in line
     (quirk,) = shown.as_json()["quirks"]
     assert quirk["kernels"] == ["tiles", "wide_tiles"]
+
+
+# Changes of the kernels for known faults: what a driver with the fault does.
+FAULTS = {
+    "workgroupUniformLoad(&shared_word)": "shared_word",
+    "    workgroupBarrier();\n    let start": "    let start",
+    "        workgroupBarrier();\n": "",
+    "    workgroupBarrier();\n    results[place] = shared_words[own.index]": (
+        "shared_words[own.index] = 0u;\n workgroupBarrier();\n results[place] = shared_words[own.index]"
+    ),
+    "atomicAdd(&shared_count": "atomicStore(&shared_count",
+    "z < 2": "z < 1",
+    "0x64006400u": "0x60006000u",
+    "results[place] += words": "results[place] = words",
+}
+
+
+def test_each_known_fault_is_found(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [str(check) for check in check_driver(device)] == [f"{name}: correct" for name in EXPECTED]
+    code = CODE
+    for right, wrong in FAULTS.items():
+        assert code.count(right) == 1
+        code = code.replace(right, wrong)
+    monkeypatch.setattr("wgslice.doctor.drivers.CODE", code)
+    assert [check.name for check in check_driver(device) if "words are wrong, the first" in str(check)] == [
+        *EXPECTED
+    ]
+
+
+@on_one_adapter
+def test_a_check_that_does_not_compile_is_reported(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wgslice.doctor.drivers.CODE", CODE.replace("shared_count", "absent", 1))
+    checks = [*check_driver(device)]
+    assert len(checks) == len(EXPECTED)
+    assert not any(check.passed for check in checks)
+    assert "shared_count" in checks[0].failure
+
+
+def test_every_check_is_that_of_a_quirk(report: Report) -> None:
+    assert [check.name for check in report.checks] == [*EXPECTED]
+    assert {quirk.check for quirk in QUIRKS} == {"", *EXPECTED}
+    for quirk in QUIRKS:
+        assert not quirk.check or f"  {quirk.check}: correct ({quirk.source})\n" in str(report)
 
 
 def test_every_quirk_has_a_source() -> None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wgslice.calibration.store import processor
+from wgslice.doctor.drivers import DriverCheck, check_driver
 from wgslice.doctor.selftest import SelfTest, selftest
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device, default_device
@@ -37,9 +38,13 @@ class Quirk(NamedTuple):
     what: str
     source: str
     kernels: list[str]  # that use the faulty feature
+    check: str  # name of the kernel that shows the fault; empty if there is none
 
 
 QUIRKS = [Quirk(**row) for row in json.loads((files("wgslice.doctor") / "quirks.json").read_text("utf-8"))]
+
+
+SOURCES = {quirk.check: quirk.source for quirk in QUIRKS}  # of the kernels that show faults
 
 
 def quirks_of(adapter: Adapter) -> list[Quirk]:
@@ -59,7 +64,7 @@ LIMITS = (
     *("max-compute-workgroup-storage-size", "max-storage-buffers-per-shader-stage"),
 )
 
-TESTED_SHARE = 0.95  # of the duration of a report; the rest is for speeds
+TESTED_SHARE = 0.9  # of the duration of a report; the rest is for checks and speeds
 
 # Copies of at most 16 MiB by name: shape, dtype and view of the input.
 COPIES: dict[str, tuple[tuple[int, ...], str, Callable[[Tensor], Tensor]]] = {
@@ -89,6 +94,7 @@ class Report:
     device: Device
     notes: list[str]  # warnings raised when the device was made
     tested: SelfTest
+    checks: tuple[DriverCheck, ...]
     speeds: tuple[Speed, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -118,9 +124,10 @@ class Report:
             "seconds": self.tested.seconds,
             "kernels": [{**asdict(test), "passed": test.passed} for test in self.tested.kernels],
             "quirks": [
-                {name: getattr(quirk, name) for name in ("what", "source", "kernels")}
+                {name: getattr(quirk, name) for name in ("what", "source", "kernels", "check")}
                 for quirk in quirks_of(adapter)
             ],
+            "checks": [{**check._asdict(), "passed": check.passed} for check in self.checks],
             "speeds": [speed._asdict() for speed in self.speeds],
         }
 
@@ -151,6 +158,8 @@ class Report:
             tested = ", ".join(f"{name}: {outcomes.get(name, 'not tested')}" for name in quirk.kernels)
             depending = f"; kernels that depend on it, here: {tested}" if tested else ""
             lines.append(f"  {quirk.what}{depending} ({quirk.source})")
+        lines += ["", "kernels that show known faults of other drivers too, on this adapter:"]
+        lines += [f"  {check} ({SOURCES[check.name]})" for check in self.checks]
         lines += ["", f"bandwidth, bytes written per second including the wait, best of {REPEATS} runs:"]
         lines += [
             f"  {speed.name:<20} {speed.gigabytes_per_s:6.2f} GB/s  {speed.plan}" for speed in self.speeds
@@ -159,15 +168,16 @@ class Report:
 
 
 def examine(adapter: str | None = None, progress: Callable[[float, str], None] | None = None) -> Report:
-    """Test and time a device of an adapter; calls `progress` with the fraction done and a label."""
+    """Test, check and time a device of an adapter; calls `progress` with the fraction done and a label."""
     report = progress or (lambda _, __: None)
     report(0, "device")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RuntimeWarning)
         device = default_device() if adapter is None else Device.request(adapter)
     tested = selftest(device, progress=lambda done, kernel: report(done * TESTED_SHARE, kernel))
+    checks = tuple(check_driver(device))
     speeds = tuple(speed_of(device, name) for name in COPIES)
-    return Report(device, [str(warning.message) for warning in caught], tested, speeds)
+    return Report(device, [str(warning.message) for warning in caught], tested, checks, speeds)
 
 
 def speed_of(device: Device, name: str) -> Speed:
