@@ -388,7 +388,11 @@ def test_a_store_larger_than_the_limit(device: wg.Device, cluster: Client, tmp_p
     depth = LIMIT_MIB // 4 + 20
     plane = np.arange(PLANE[0] * PLANE[1], dtype=np.uint16).reshape(PLANE)
     store = zarr.create_array(
-        tmp_path / "large.zarr", shape=(depth, *PLANE), chunks=(1, *PLANE), dtype=plane.dtype
+        tmp_path / "large.zarr",
+        shape=(depth, *PLANE),
+        chunks=(1, *PLANE),
+        dtype=plane.dtype,
+        compressors=None,
     )
     for z in range(depth):
         store[z] = plane + np.uint16(301 * z)

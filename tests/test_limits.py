@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import random_bytes
+from helpers import on_one_adapter, random_bytes
 from planning import preferring
 
 import wgslice as wg
@@ -33,6 +33,7 @@ def need_memory(device: wg.Device, buffer_nbytes: int, all_nbytes: int) -> None:
 
 
 @pytest.mark.slow
+@on_one_adapter  # plans are split on the host
 def test_a_vector_of_a_billion_bytes(device: wg.Device) -> None:
     need_memory(device, 10**9, 4 * 10**9)
     x = np.resize(random_bytes(65521), 10**9)  # a prime, so that no two pieces of a plan look alike
