@@ -91,6 +91,14 @@ def wgpus(
     return np.frombuffer(bytes(read), like.dtype).reshape(like.shape)
 
 
+def check_read(texture: Any, expected: NDArray[Any], **region: Any) -> None:
+    """A region is read alike into a tensor and into an array."""
+    check_same(wg.from_texture(texture, **region).numpy(), expected)
+    out = np.zeros_like(expected)
+    assert wg.from_texture(texture, **region, out=out) is out
+    check_same(out, expected)
+
+
 def readable(device: wg.Device, texture: Any, z: int = 0) -> bool:
     """Whether the adapter reads texels from z on; if not, that is refused."""
     is_lost = "snorm" in texture.format or (texture.dimension == "3d" and z > 0)
@@ -112,7 +120,7 @@ def test_texels_go_to_a_texture_and_back_bit_for_bit(
         array = elements(shape_of(size, dimension, channels), dtype)
         wg.copy_to_texture(wg.asarray(array, device=textures), texture)
         if readable(textures, texture):
-            check_same(wg.from_texture(texture).numpy(), array)
+            check_read(texture, array)
             check_same(wgpus(textures, texture, array, size), array)
 
 
@@ -127,7 +135,7 @@ def test_rows_of_every_width_around_multiples_of_256_bytes(textures: wg.Device, 
         texture = make_texture(textures, format, size)
         array = elements(shape_of(size, "2d", channels), dtype, width)
         wg.copy_to_texture(wg.asarray(array, device=textures), texture)
-        check_same(wg.from_texture(texture).numpy(), array)
+        check_read(texture, array)
         check_same(wgpus(textures, texture, array, size), array)
 
 
@@ -139,7 +147,7 @@ def test_rows_of_every_width(textures: wg.Device, format: str) -> None:
         texture = make_texture(textures, format, (width, 2, 2))
         array = elements(shape_of((width, 2, 2), "2d", channels), dtype, width)
         wg.copy_to_texture(wg.asarray(array, device=textures), texture)
-        check_same(wg.from_texture(texture).numpy(), array)
+        check_read(texture, array)
 
 
 REGIONS: list[tuple[str, tuple[int, int, int], tuple[int, int, int], tuple[int, int, int], int]] = [
@@ -174,13 +182,12 @@ def test_a_region_is_written_and_read_and_the_rest_is_kept(
     array = elements(shape_of(size, dimension, channels), dtype, 2)
     wg.copy_to_texture(wg.asarray(array, device=textures), texture, origin=origin, mip_level=mip_level)
     if readable(textures, texture, origin[2]):
-        read = wg.from_texture(texture, origin=origin, size=size, mip_level=mip_level)
-        check_same(read.numpy(), array)
+        check_read(texture, array, origin=origin, size=size, mip_level=mip_level)
     (x, y, z), (w, h, d) = origin, size
     level.reshape(depth, height, width, channels)[z : z + d, y : y + h, x : x + w] = array.reshape(
         d, h, w, channels
     )
-    check_same(wg.from_texture(texture, mip_level=mip_level).numpy(), level)
+    check_read(texture, level, mip_level=mip_level)
     check_same(wgpus(textures, texture, level, (width, height, depth), mip_level), level)
 
 
@@ -188,8 +195,8 @@ def test_a_region_reaches_to_the_end_of_its_level_by_default(device: wg.Device) 
     texture = make_texture(device, "r8uint", (8, 6, 3), mips=2)
     array = elements((3, 3, 4), "u1")
     wg.copy_to_texture(wg.asarray(array, device=device), texture, mip_level=1)
-    check_same(wg.from_texture(texture, origin=(1, 2, 1), mip_level=1).numpy(), array[1:, 2:, 1:])
-    check_same(wg.from_texture(texture, origin=[1], size=[2], mip_level=1).numpy(), array[0, :1, 1:3])
+    check_read(texture, array[1:, 2:, 1:], origin=(1, 2, 1), mip_level=1)
+    check_read(texture, array[0, :1, 1:3], origin=[1], size=[2], mip_level=1)
     assert wg.from_texture(texture, origin=(8, 6, 3)).shape == (0, 0, 0)
     assert wg.from_texture(texture, size=(2, 2, 0)).shape == (0, 2, 2)
     wg.copy_to_texture(wg.empty((0, 4), np.uint8, device=device), texture, origin=(0, 6))
@@ -215,7 +222,7 @@ def test_views_of_any_strides_are_copied_and_written(
     format = f"rgba{8 * x.itemsize}uint"
     texture = make_texture(device, format, (*expected.shape[1::-1], 1))
     wg.copy_to_texture(view(x), texture)
-    check_same(wg.from_texture(texture).numpy(), np.ascontiguousarray(expected))
+    check_read(texture, np.ascontiguousarray(expected))
     other = elements((6, 70, 4), dtype, 5)
     target = wg.asarray(other, device=device)
     assert wg.from_texture(texture, out=view(target)).shape == expected.shape
@@ -241,7 +248,7 @@ def test_bound_buffers_keep_bytes_outside_the_layout(device: wg.Device, usage: i
         expected_view[...] = array
         check_bytes(wg.from_buffer(buffer, 2048, np.uint8).numpy(), expected)
         wg.copy_to_texture(x[::-1], texture)
-        check_same(wg.from_texture(texture).numpy(), array[::-1])
+        check_read(texture, array[::-1])
         wg.copy_to_texture(x, texture)
 
 
@@ -268,7 +275,7 @@ def test_layers_and_rows_may_have_gaps(device: wg.Device, view: Any) -> None:
     layers, height = array[view].shape[:2]
     texture = make_texture(device, "rgba8uint", (64, height, layers))
     wg.copy_to_texture(wg.asarray(array, device=device)[view], texture)
-    check_same(wg.from_texture(texture).numpy(), np.ascontiguousarray(array[view]))
+    check_read(texture, np.ascontiguousarray(array[view]))
     target = wg.asarray(other, device=device)
     wg.from_texture(texture, out=target[view])
     other[view] = array[view]
@@ -289,7 +296,7 @@ def test_three_channels_get_a_fourth(device: wg.Device, format: str, alpha: floa
             wg.copy_to_texture(wg.asarray(array, device=device)[view], texture, alpha=alpha)
             expected = np.full(shape_of(size, "2d", 4), alpha, dtype)
             expected[..., :3] = array[view]
-            check_same(wg.from_texture(texture).numpy(), expected)
+            check_read(texture, expected)
 
 
 def test_a_fourth_channel_of_sub_words_is_written_by_the_same_dispatch(device: wg.Device) -> None:
@@ -323,9 +330,8 @@ def test_depth_and_stencil_are_copied_by_aspect(
     else:
         array = np.full((5, 37), 0.625, np.float32)
         clear_depth(textures, texture, layer=1, value=0.625)
-    check_same(wg.from_texture(texture, origin=(0, 0, 1), aspect=aspect).numpy(), array)
-    both = wg.from_texture(texture, aspect=aspect).numpy()
-    check_same(both, np.stack([np.zeros_like(array), array]))
+    check_read(texture, array, origin=(0, 0, 1), aspect=aspect)
+    check_read(texture, np.stack([np.zeros_like(array), array]), aspect=aspect)
 
 
 def clear_depth(device: wg.Device, texture: Any, layer: int, value: float) -> None:
@@ -356,6 +362,39 @@ def test_copies_run_in_the_order_of_the_calls(device: wg.Device) -> None:
     for number in range(5):
         expected[:, 10 * number : 11 * number] = number
     check_same(read.numpy(), expected)
+
+
+@pytest.mark.every_adapter
+@pytest.mark.parametrize("view", [*VIEWS, lambda x: x.transpose(1, 0, 2)])
+def test_arrays_of_any_strides_are_filled_and_the_rest_is_kept(
+    device: wg.Device, view: Callable[[Any], Any]
+) -> None:
+    out, expected = elements((6, 70, 4), "u2"), elements((6, 70, 4), "u2")
+    content = elements(view(out).shape, "u2", 5)
+    texture = make_texture(device, "rgba16uint", (*content.shape[1::-1], 1))
+    wg.copy_to_texture(wg.asarray(content, device=device), texture)
+    wg.from_texture(texture, out=view(out))
+    view(expected)[...] = content
+    check_same(out, expected)
+
+
+@pytest.mark.parametrize("size", [(1100, 600, 1), (200, 300, 11)])
+def test_arrays_of_more_than_a_staging_buffer_are_filled(device: wg.Device, size: Any) -> None:
+    texture = make_texture(device, "rgba32float", size)
+    content = elements(shape_of(size, "2d", 4), "u4").view("f4")
+    wg.copy_to_texture(wg.asarray(content, device=device), texture)
+    check_same(wg.from_texture(texture, out=np.zeros_like(content)), content)
+
+
+def test_reads_into_arrays_reuse_one_staging_buffer(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texture = make_texture(device, "rgba8unorm", (65, 5, 1))
+    out = np.zeros((5, 65, 4), np.uint8)
+    wg.from_texture(texture, out=out)
+    for name in ("create_buffer", "create_buffer_with_data", "create_compute_pipeline"):
+        monkeypatch.setattr(type(device.wgpu_device), name, None)  # a call would fail
+    wg.from_texture(texture, out=out)
 
 
 # Operators
@@ -495,7 +534,13 @@ def test_a_region_or_tensor_that_does_not_fit_is_refused(device: wg.Device) -> N
         TypeError, "out has dtype float32", read, texture, out=wg.zeros((2, 4, 8, 4), "f4", device=device)
     )
     refused(ValueError, "out has sizes (2, 2, 4): must be (2, 4, 8, 4)", read, texture, out=x)
-    refused(TypeError, "out is of type ndarray", read, texture, out=content)
+    refused(TypeError, "out is of type list: must be a Tensor", read, texture, out=[content])
+    refused(TypeError, "out has dtype >u2", read, texture, out=content.astype(">u2"))
+    refused(ValueError, "out has sizes (4, 8, 4): must be (2, 4, 8, 4)", read, texture, out=content[0])
+    frozen = np.zeros_like(content)
+    frozen.flags.writeable = False
+    refused(ValueError, "from_texture: out is read-only", read, texture, out=frozen)
+    refused(wg.CaptureRefused, "256 bytes are read back", wg.explain, read, texture, out=content)
     row = wg.zeros((4, 8, 4), np.uint8, device=device)[:1]
     refused(ValueError, "read-only", read, texture, origin=(0, 0, 1), out=wg.broadcast_to(row, (4, 8, 4)))
     sizes = "must be (height, width, 4) for the format rgba8unorm, or with depth or layers in front"

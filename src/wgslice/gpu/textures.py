@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from wgslice.arguments import Integers, integers
 from wgslice.errors import named
-from wgslice.gpu.capture import active
+from wgslice.gpu.capture import active, refuse_in_capture
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_usable, owning_device
-from wgslice.gpu.native import Region, check_process, owner_of, translated_errors
+from wgslice.gpu.native import Region, check_process, copy_texels, owner_of, translated_errors
 from wgslice.gpu.pipelines import Place
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, Texture, TextureUsage
 from wgslice.gpu.recording import BoundLayout, Recorder, place
+from wgslice.gpu.transfer import Readback, arriving
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import rebase
-from wgslice.plans.textures import Extent, Texels, filled_rows, padded_rows, plan_texture_copy
+from wgslice.plans.profiles import STAGING_NBYTES
+from wgslice.plans.textures import (
+    Extent,
+    Texels,
+    filled_rows,
+    padded_nbytes,
+    padded_rows,
+    plan_texture_copy,
+)
 
 
 def device_of_texture(texture: Texture) -> Device:
@@ -181,3 +193,36 @@ def record_texture_copy(
             recorder.add(plan, places)
     recorder.end()
     return recorder.encoder
+
+
+def read_texels(device: Device, region: Region, side: TextureSide, array: NDArray[Any]) -> None:
+    """Wait for the GPU, then fill an array of any strides from a checked region of a texture.
+
+    Bands of rows arrive in staging buffers as WebGPU pads them, and the host's copy leaves the padding out.
+    """
+    (width, height, depth), texels, _, _ = side
+    if active.capture is not None:
+        refuse_in_capture(f"{array.nbytes} bytes are read back")
+    check_texture_alive(region.texture)
+    if not array.size:
+        return
+    into = array.reshape(depth, height, width, texels.channels)  # a view: only sizes of 1 come and go
+    row_nbytes = padded_nbytes(width, texels)
+    rows = max(STAGING_NBYTES // (row_nbytes * depth), 1) if texels.is_color else height
+    bands = [range(first, min(first + rows, height)) for first in range(0, height, rows)]
+    x, y, z = region.origin
+
+    def begun(band: range) -> Readback:
+        nbytes = padded_rows((width, len(band), depth), texels).stop * into.itemsize
+        readback = Readback(device, max(nbytes, STAGING_NBYTES))
+        encoder, part = device.create_encoder(), region._replace(origin=(x, y + band.start, z))
+        size, places = (width, len(band), depth), (0, row_nbytes, len(band))
+        with translated_errors:
+            copy_texels(encoder, part, readback.staging, places, size, writes=False)
+        readback.submit(encoder, slice(0, nbytes))
+        return readback
+
+    for data, band in zip(arriving(map(begun, bands)), bands, strict=True):
+        target = into[:, band.start : band.stop]
+        strides = len(band) * row_nbytes, row_nbytes, texels.nbytes, into.itemsize
+        target[...] = np.ndarray(target.shape, into.dtype, data.data, 0, strides)

@@ -52,19 +52,24 @@ class Readback:
     ) -> None:
         """Submit a copy of a buffer's bytes after the commands of `encoder`; any thread may wait for it."""
         start = offset_nbytes // 4 * 4
-        self.part = slice(offset_nbytes - start, offset_nbytes - start + nbytes)
-        self.mapped_nbytes = max(whole_words(self.part.stop), 4)
+        part = slice(offset_nbytes - start, offset_nbytes - start + nbytes)
         encoder = encoder or self.device.create_encoder()
         with translated_errors:
-            encoder.copy_buffer_to_buffer(buffer, start, self.staging, 0, self.mapped_nbytes)
+            encoder.copy_buffer_to_buffer(buffer, start, self.staging, 0, mapped_nbytes(part))
+        self.submit(encoder, part)
+
+    def submit(self, encoder: CommandEncoder, part: slice) -> None:
+        """Submit commands that write a part of the staging buffer; any thread may wait for it."""
+        self.part = part
+        with translated_errors:
             self.device.submit(encoder)
-            self.mapping = begin_mapping(self.staging, self.mapped_nbytes, self.device.is_lost)
+            self.mapping = begin_mapping(self.staging, mapped_nbytes(part), self.device.is_lost)
 
     def wait(self) -> NDArray[np.uint8]:
         """Wait for the bytes, and return a view of them, which dangles once they are unmapped."""
         with translated_errors:
             wait_for_mapping(self.mapping, self.device.is_lost)
-            mapped = self.staging.read_mapped(0, self.mapped_nbytes, copy=False)
+            mapped = self.staging.read_mapped(0, mapped_nbytes(self.part), copy=False)
         return np.frombuffer(mapped, np.uint8)[self.part]
 
     def end(self) -> None:
@@ -82,6 +87,26 @@ class Readback:
             self.staging.unmap()
 
 
+def mapped_nbytes(part: slice) -> int:
+    """Return the bytes to map for a part of a staging buffer: whole words, at least one."""
+    return max(whole_words(part.stop), 4)
+
+
+def arriving(readbacks: Iterator[Readback]) -> Iterator[NDArray[np.uint8]]:
+    """Yield the bytes of readbacks, which the iterator begins; they dangle once the next ones are asked for.
+
+    The GPU copies the next bytes while the host reads these, and not earlier, since a mapping waits for all
+    submitted work.
+    """
+    current = next(readbacks, None)
+    while current is not None:
+        data = current.wait()
+        following = next(readbacks, None)
+        yield data
+        current.end()
+        current = following
+
+
 def download(
     device: Device,
     buffer: Buffer,
@@ -91,8 +116,7 @@ def download(
 ) -> None:
     """Wait for the GPU, then fill contiguous `into` from a buffer that has usage COPY_SRC.
 
-    The commands of `encoder` run first, in the submission of the first chunk's copy. The GPU copies the next
-    chunk while the host reads one, and not earlier, since a mapping waits for all submitted work.
+    The commands of `encoder` run first, in the submission of the first chunk's copy.
     """
     if active.capture is not None:
         refuse_in_capture(f"{into.size} bytes are read back")
@@ -105,14 +129,8 @@ def download(
         return readback
 
     starts = range(0, into.size, chunk_nbytes)
-    readbacks = map(begun, starts)
-    current = next(readbacks)
-    for start in starts:
-        data = current.wait()
-        following = next(readbacks, current)
+    for data, start in zip(arriving(map(begun, starts)), starts, strict=True):
         into[start : start + data.size] = data
-        current.end()
-        current = following
 
 
 class ArrayPromise(Awaitable[NDArray[Any]]):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from wgslice.arguments import Integers, integer
 from wgslice.dtypes import DType
@@ -18,17 +21,38 @@ from wgslice.gpu.textures import (
     check_region,
     checked_corner,
     device_of_texture,
+    read_texels,
     record_texture_copy,
     rest_of_level,
 )
 from wgslice.operators.windows_arguments import repeated_bytes
 from wgslice.plans.textures import Aspect, Texels, extent_of, in_four, shape_of, texels_of
-from wgslice.tensors.placed import check_destination, check_tensor
+from wgslice.tensors.placed import check_destination, check_tensor, check_writeable
 from wgslice.tensors.tensor import Tensor, allocate
 
 START = (0, 0, 0)
 
 
+@overload
+def from_texture(
+    texture: Texture,
+    *,
+    origin: Integers = ...,
+    size: Integers | None = ...,
+    mip_level: SupportsIndex = ...,
+    aspect: Aspect = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
+@overload
+def from_texture(
+    texture: Texture,
+    *,
+    origin: Integers = ...,
+    size: Integers | None = ...,
+    mip_level: SupportsIndex = ...,
+    aspect: Aspect = ...,
+    out: NDArray[Any],
+) -> NDArray[Any]: ...
 def from_texture(
     texture: Texture,
     *,
@@ -36,8 +60,8 @@ def from_texture(
     size: Integers | None = None,
     mip_level: SupportsIndex = 0,
     aspect: Aspect = "all",
-    out: Tensor | None = None,
-) -> Tensor:
+    out: Tensor | NDArray[Any] | None = None,
+) -> Tensor | NDArray[Any]:
     """Copy a region of a texture into a tensor, on the GPU.
 
     Parameters
@@ -54,22 +78,23 @@ def from_texture(
         The level to copy from.
     aspect : {"all", "depth-only", "stencil-only"}
         What to copy of a format with depth and stencil.
-    out : Tensor, optional
-        Where to write, of the result's dtype and sizes: a tensor or a view of any strides.
+    out : Tensor or numpy.ndarray, optional
+        Where to write, of the result's dtype and sizes: a tensor, an array, or a view of either, of any
+        strides. An array is filled without a tensor in between.
 
     Returns
     -------
-    Tensor
+    Tensor or numpy.ndarray
         Of the sizes (height, width), or (width,) of a 1d texture; with depth or layers in front unless that
         is 1, and with channels behind where the format has more than one. unorm and uint are unsigned
         integers, snorm and sint signed ones, float is float16 or float32, depth float32 or uint16, stencil
         uint8: the bits as they are, srgb not decoded, and bgra in its own order. `out`, or packed in a
-        buffer of its own. The work is submitted, not waited for.
+        buffer of its own. The work is submitted, and waited for if `out` is an array.
 
     Raises
     ------
     TypeError
-        `texture` is no texture, a number no integer, `out` no tensor or of another dtype.
+        `texture` is no texture, a number no integer, `out` no tensor or array, or of another dtype.
     ValueError
         WebGPU has no such copy: of the format or aspect, a region outside of the mip level, a part of a depth
         or stencil texture, several samples, no COPY_SRC. The texture is destroyed. `out` has other sizes, is
@@ -79,7 +104,8 @@ def from_texture(
 
     Notes
     -----
-    Semantics: WebGPU's `copyTextureToBuffer`, whose padding of rows to 256 bytes is removed on the GPU.
+    Semantics: WebGPU's `copyTextureToBuffer`, whose padding of rows to 256 bytes is removed on the GPU, or by
+    the copy into an array.
 
     Examples
     --------
@@ -99,12 +125,18 @@ def from_texture(
         side = TextureSide(extent, texels, writes=False)
         check_region(device, region, side)
         shape = shape_of(extent, texture.dimension, texels.channels)
-        if out is not None:
+        if isinstance(out, np.ndarray):
+            check_writeable(out, "out")
+        elif out is not None:
             check_tensor("out", out)
-            check_dtype("out", out.dtype, texture.format, texels)
             check_destination(out, out.dtype, "out")
+        if out is not None:
+            check_dtype("out", out.dtype, texture.format, texels)
             if out.shape != shape:
                 raise ValueError(f"out has sizes {out.shape}: must be {shape}")
+        if isinstance(out, np.ndarray):
+            read_texels(device, region, side, out)
+            return out
         result = allocate(shape, texels.dtype, device, zeroed=False) if out is None else out
         run(device, region, result, side, fresh=out is None)
         return result

@@ -121,8 +121,8 @@ def viewed(tensor: SomePlaced, layout: Layout, flags: Flags | None = None) -> So
     return type(tensor)(tensor.device, tensor.memory, tensor.dtype, layout, flags or tensor.flags)
 
 
-def check_writeable(tensor: Placed, name: str = "the destination") -> None:
-    """Raise ValueError if a tensor, called `name`, is read-only."""
+def check_writeable(tensor: Placed | NDArray[Any], name: str = "the destination") -> None:
+    """Raise ValueError if a tensor or an array, called `name`, is read-only."""
     if not tensor.flags.writeable:
         raise ValueError(f"{name} is read-only, as views of broadcast_to are: write to a copy()")
 
