@@ -60,6 +60,10 @@ def run_instead(console: Console, arguments: argparse.Namespace) -> bool:
         from bench.costs import measure_costs, show_costs
 
         show_costs(console, measure_costs(console))
+    elif arguments.overheads:
+        from bench.overheads import measure_overheads, show_overheads
+
+        show_overheads(console, measure_overheads())
     elif arguments.cliffs:
         from bench.cliffs import run_cliffs
 
@@ -145,6 +149,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--graphs", action="store_true", help="time graphs of ONNX operators instead")
     parser.add_argument(
         "--costs", action="store_true", help="time what comes once, and calls of each size, instead"
+    )
+    parser.add_argument(
+        "--overheads",
+        action="store_true",
+        help="time what calls and key-value caches cost the host, transfers and textures, instead",
     )
     parser.add_argument(
         "--compilers", action="store_true", help="ask GPU compilers about the kernels instead; needs node"

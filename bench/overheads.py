@@ -1,9 +1,10 @@
-"""Overheads: host time of a recording and of a call, transfers, memory."""
+"""Overheads: host time of a recording and of a call, key-value caches, transfers, textures, memory."""
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -22,13 +23,16 @@ from wgslice.plans.steps import Dispatch
 __all__ = ["measure_overheads", "show_overheads"]
 
 ROUNDS = 8
+CACHED_ROWS = 512, 1024, 2048, 4096  # as in https://github.com/ml-explore/mlx/pull/4019, which grows arrays
+IMAGES = (1920, 1080), (1000, 1000), (1366, 768)  # only the first one's rows are multiples of 256 bytes
 STORAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
+COPIED = wgpu.TextureUsage.COPY_SRC | wgpu.TextureUsage.COPY_DST
 STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def measure_overheads() -> dict[str, float]:
     """Seconds, and bytes of memory."""
-    return {**host_times(), **cache_times(), **transfer_times(), **memory()}
+    return {**host_times(), **cache_times(), **transfer_times(), **texture_times(), **memory()}
 
 
 def show_overheads(console: Console, found: Mapping[str, float]) -> None:
@@ -38,8 +42,17 @@ def show_overheads(console: Console, found: Mapping[str, float]) -> None:
         ("slice1 of 4 x 16", "slice1 of 4 x 16, bare wgpu"),
         ("step of 20 caches", "step of 20 caches, bare wgpu"),
         ("step of 20 caches", "step of 20 caches, concat"),
+        *(
+            (f"step of 20 caches of {rows} rows, waited for", f"step of 20 caches of {rows} rows, concat")
+            for rows in CACHED_ROWS
+        ),
         ("asarray of 64 MiB", "memcpy of 64 MiB"),
         ("numpy() of 64 MiB", "memcpy of 64 MiB"),
+        *(
+            (f"from_texture of {width} x {height}, {into}", f"read_texture of {width} x {height}")
+            for width, height in IMAGES
+            for into in ("out=array", "numpy()")
+        ),
     ):
         value = found[ours] / found[theirs]
         line = f"{ours}: [bold]{value:.2f}[/bold] x {theirs} ({found[ours] * 1e6:.0f} us)"
@@ -119,11 +132,32 @@ class ByHand:
 
 
 def cache_times() -> dict[str, float]:
-    """Time a step of 20 key-value caches on the host: bound operators, bare wgpu calls, and `concat`.
+    """Time a step of 20 key-value caches: on the host by three strategies, and with the wait by two."""
+    found = best_times(cache_steps(512), 20)
+    for rows in CACHED_ROWS:
+        bound, _, concat = (waited_for(step) for step in cache_steps(rows).values())
+        name = f"step of 20 caches of {rows} rows"
+        found |= best_times({f"{name}, waited for": bound, f"{name}, concat": concat}, 3)
+    return found
 
-    A step appends a row to each cache of [1, 8, 512, 128] float16; `concat` copies the caches.
+
+def waited_for(action: Callable[[], Any]) -> Callable[[], None]:
+    """Return the action followed by the wait."""
+
+    def run() -> None:
+        kept = action()
+        device.synchronize()
+        del kept
+
+    return run
+
+
+def cache_steps(rows: int) -> dict[str, Callable[[], Any]]:
+    """Return a step of 20 caches of [1, 8, rows, 128] float16: bound operators, bare wgpu, and `concat`.
+
+    A step appends a row to each cache; `concat` copies the caches.
     """
-    row, cache = (1, 1, 8, 1, 128), (1, 8, 512, 128)
+    row, cache = (1, 1, 8, 1, 128), (1, 8, rows, 128)
     described = wg.TensorDesc("float16", row), wg.TensorDesc("float16", cache), wg.TensorDesc("int32", (1, 4))
     operator = device.compile(wg.InsertWindows(*described))
     token, *caches = (wg.zeros(sizes, np.float16, device=device) for sizes in (row, *[cache] * 20))
@@ -154,12 +188,11 @@ def cache_times() -> dict[str, float]:
         compute_pass.end()
         device.queue.submit([encoder.finish()])
 
-    actions: dict[str, Callable[[], Any]] = {
+    return {
         "step of 20 caches": lambda: step(record),
         "step of 20 caches, bare wgpu": lambda: step(record_bare),
         "step of 20 caches, concat": lambda: [wg.concat([each, token[0]], axis=2) for each in caches],
     }
-    return best_times(actions, 20)
 
 
 def transfer_times() -> dict[str, float]:
@@ -178,6 +211,31 @@ def transfer_times() -> dict[str, float]:
         "numpy() of 64 MiB": lambda: frame[0].numpy(),
     }
     return best_times(actions, 3)
+
+
+def texture_times() -> dict[str, float]:
+    """Time images from a texture into an array, against wgpu's `read_texture`."""
+    found: dict[str, float] = {}
+    for width, height in IMAGES:
+        size = width, height, 1
+        texture = device.wgpu_device.create_texture(size=size, format="rgba8unorm", usage=COPIED)
+        source = {"texture": texture, "mip_level": 0, "origin": (0, 0, 0)}
+        rows = {"bytes_per_row": 4 * width}
+        out = np.ones((height, width, 4), np.uint8)
+        actions: dict[str, Callable[[], Any]] = {
+            f"read_texture of {width} x {height}": partial(
+                device.wgpu_device.queue.read_texture, source, rows, size
+            ),
+            f"from_texture of {width} x {height}, out=array": partial(wg.from_texture, texture, out=out),
+            f"from_texture of {width} x {height}, numpy()": partial(read_through_tensor, texture),
+        }
+        found |= best_times(actions, 20)
+    return found
+
+
+def read_through_tensor(texture: Any) -> Any:
+    """Read a texture through a tensor."""
+    return wg.from_texture(texture).numpy()
 
 
 def memory() -> dict[str, float]:
