@@ -6,6 +6,7 @@ adapters the other tests run on.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -119,6 +120,13 @@ def counted(method: Callable[..., Any], log: list[tuple[str, int]]) -> Callable[
     return counting
 
 
+def resident_nbytes() -> int:
+    """Memory of this process; 0 where the system does not say it."""
+    status = Path("/proc/self/status")
+    found = re.search(r"VmRSS:\s+(\d+) kB", status.read_text() if status.exists() else "")
+    return int(found[1]) * 1024 if found else 0
+
+
 def test_frames_through_a_volume_upload_only_new_chunks(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -168,6 +176,33 @@ def test_frames_through_a_volume_upload_only_new_chunks(
     with Image.open("volume.png") as made, Image.open(PAGE.with_suffix(".png")) as shown:
         assert np.array_equal(np.asarray(made), np.asarray(shown))
     assert PAGE.with_suffix(".png").stat().st_size < 60_000
+
+
+@pytest.mark.slow
+def test_300_frames_through_a_volume_keep_memory_flat(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The page's program moves to and fro, and makes no buffer, texture or pipeline."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(blocks(PAGE, "python")[0].text, names)
+    frame = wg.empty((names["HEIGHT"], names["WIDTH"], 4), np.uint8, device=names["device"])
+
+    def move(steps: range) -> None:
+        for step in steps:
+            place = abs(step % 58 - 29)
+            names["show"](2 + 3 * place, 2 * place, 2 * place)
+            wg.from_texture(names["frame"], out=frame)
+
+    move(range(58))  # pygfx, the driver and Python have their memory once every place has been drawn
+    log: list[tuple[str, int]] = []
+    kind = type(names["device"].wgpu_device)
+    for name in ("create_buffer", "create_buffer_with_data", "create_texture", "create_compute_pipeline"):
+        monkeypatch.setattr(kind, name, counted(getattr(kind, name), log))
+    before_nbytes = resident_nbytes()
+    move(range(58, 358))
+    assert log == []
+    assert resident_nbytes() - before_nbytes < 2**20  # 300 pages of memory are more
 
 
 def test_rgb_gets_an_opaque_channel(shared: wg.Device) -> None:
