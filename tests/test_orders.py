@@ -73,11 +73,12 @@ def copied_like(x: Any, order: Any) -> Any:
 def test_no_copy_where_the_order_is_met(device: wg.Device, data: st.DataObject, order: Any) -> None:
     x, drawn = data.draw(pairs(device))
     array = np.asarray(drawn)
-    is_met = np.array(array, order=order, copy=None) is array
     found = x.astype(x.dtype, copy=False, order=order)
-    assert (found is x) is is_met
+    assert (found is x) is (array.astype(array.dtype, copy=False, order=order) is array)
     check_same(found.numpy(), array)
-    assert (numpy.asarray(x, order=order, like=x) is x) is is_met
+    found = numpy.asarray(x, order=order, like=x)
+    assert (found is x) is (np.asarray(array, order=order) is array)
+    check_same(found.numpy(), array)
 
 
 @on_one_adapter

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from helpers import check_same, elements_of, random_bytes, view_of
+from helpers import check_same, elements_of, on_one_adapter, random_bytes, view_of
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, basic_indices
@@ -87,7 +87,9 @@ def test_any_chain_of_views_is_numpys(device: wg.Device, data: st.DataObject, sh
         array, view = data.draw(rearrangements(array, view))
     assert view.buffer is x.buffer
     assert view.shape == array.shape
-    assert view.flags.writeable == array.flags.writeable
+    assert view.base is (None if view is x else x)
+    for flag in ("c_contiguous", "f_contiguous", "writeable", "forc", "fnc"):
+        assert getattr(view.flags, flag) == getattr(array.flags, flag)
     if array.size <= 5000:
         check_same(view.numpy(), np.ascontiguousarray(array).reshape(array.shape))
         if array.size and view.flags.writeable:  # as a target too
@@ -237,3 +239,24 @@ def test_views_that_repeat_elements_are_read_only(device: wg.Device) -> None:
         assert not view.view(np.int64)[0].T.flags.writeable
         assert view.copy().flags.writeable
     assert all(same.flags.writeable for same in (x, x[0], x.T, *xp.broadcast_arrays(x, x)))
+
+
+@on_one_adapter
+def test_flags_are_items_by_numpys_names(device: wg.Device) -> None:
+    x = wg.asarray(np.zeros((2, 3)), device=device)
+    for tensor, array in ((x, x.numpy()), (x.T, x.numpy().T), (x[:, 1:], x.numpy()[:, 1:])):
+        for name in ("C_CONTIGUOUS", "F_CONTIGUOUS", "OWNDATA", "WRITEABLE", "C", "F", "O", "W"):
+            assert tensor.flags[name] == array.flags[name]
+    with pytest.raises(KeyError, match="unknown flag 'c_contiguous': must be one of C_CONTIGUOUS, C, F_"):
+        x.flags["c_contiguous"]
+
+
+@on_one_adapter
+def test_copies_have_no_base(device: wg.Device) -> None:
+    x = wg.asarray(np.zeros((2, 3)), device=device)
+    view = x[1:].T
+    assert view.base is x
+    for copied in (view.copy(), view.copy("F"), view.flatten("F"), x.T.reshape(-1), x[[0]], wg.tile(x, 2)):
+        assert copied.base is None
+        assert copied.flags.owndata
+    assert x.view("int64").base is x

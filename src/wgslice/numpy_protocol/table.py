@@ -269,16 +269,16 @@ def asarray(
     copy: bool | None = None,
 ) -> Tensor:
     """Upload an array; return a tensor of the device as it is."""
+    letter = "K" if order is None else order_letter(order)
     chosen = like if device is None else device
     if isinstance(a, Tensor):
-        made = creation.asarray(
-            a, device=chosen, dtype=dtype, copy=copy if has_order(a.layout, order) else None
-        )
-        if has_order(made.layout, order):
+        is_met = letter in "KA" or has_order(a.layout, letter)
+        made = creation.asarray(a, device=chosen, dtype=dtype, copy=copy if is_met else None)
+        if is_met or has_order(made.layout, letter):
             return made
         creation.check_may_copy(copy, f"to order {order}")
-        return made.copy(order)
-    if order_letter(order) != "F":
+        return made.copy(letter)
+    if letter != "F":
         return creation.asarray(a, device=chosen, dtype=dtype, copy=copy)
     check_no_sequence(a)
     return creation.asarray(np.transpose(a), device=chosen, dtype=dtype, copy=copy).T

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,17 +18,37 @@ from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder
 from wgslice.gpu.recording import BoundLayout, plan_and_bind, play, run_copy
 from wgslice.gpu.transfer import ArrayPromise, begin_download, download, upload
 from wgslice.layout import Layout, check_disjoint
-from wgslice.layout_rules import broadcast, without_leading_ones
+from wgslice.layout_rules import broadcast, transposed, without_leading_ones
 from wgslice.plans.copy import fills, pattern_size, plan_copy
 
 
-class Flags(NamedTuple):
-    """Flags of a tensor, by NumPy's names."""
+@dataclass(frozen=True)
+class Flags:
+    """Flags of a tensor, as attributes and as items by NumPy's names, such as `flags["C_CONTIGUOUS"]`."""
 
-    writeable: bool = True
+    c_contiguous: bool
+    f_contiguous: bool
+    owndata: bool
+    writeable: bool
+
+    def __getitem__(self, name: str) -> bool:
+        found = {key: value for flag, value in vars(self).items() for key in (flag.upper(), flag[0].upper())}
+        if name not in found:
+            raise KeyError(f"unknown flag {name!r}: must be one of {', '.join(found)}")
+        return bool(found[name])
+
+    @property
+    def forc(self) -> bool:
+        """Whether the elements are contiguous, row-major or column-major."""
+        return self.c_contiguous or self.f_contiguous
+
+    @property
+    def fnc(self) -> bool:
+        """Whether the elements are contiguous and column-major, but not row-major."""
+        return self.f_contiguous and not self.c_contiguous
 
 
-WRITEABLE, READ_ONLY = Flags(), Flags(writeable=False)
+READ_ONLY = False  # of `writeable`
 
 
 class Shaped:
@@ -88,7 +108,8 @@ class Placed(Shaped):
     memory: Buffer  # reused for other tensors when no tensor refers to it
     dtype: DType
     layout: Layout
-    flags: Flags = WRITEABLE
+    writeable: bool = True
+    base: Self | None = None  # whose buffer this is a view of
 
     def __post_init__(self) -> None:
         """Do nothing; `Tensor` registers itself with Dask here."""
@@ -97,6 +118,12 @@ class Placed(Shaped):
     def buffer(self) -> Buffer:
         """The wgpu.GPUBuffer, which is not reused for other tensors once it has been read here."""
         return exposed(self.memory)
+
+    @property
+    def flags(self) -> Flags:
+        """The flags by NumPy's names."""
+        contiguous = self.is_packed, transposed(self.layout).is_packed
+        return Flags(*contiguous, self.base is None, self.writeable)
 
     @property
     def bound_layout(self) -> BoundLayout:
@@ -116,9 +143,14 @@ def uploaded(device: Device, array: NDArray[Any]) -> BoundLayout:
     return BoundLayout(buffer, Layout.packed(array.shape), array.itemsize, fresh=True)
 
 
-def viewed(tensor: SomePlaced, layout: Layout, flags: Flags | None = None) -> SomePlaced:
-    """Return a view of a tensor's buffer, by default with the tensor's flags."""
-    return type(tensor)(tensor.device, tensor.memory, tensor.dtype, layout, flags or tensor.flags)
+def viewed(
+    tensor: SomePlaced, layout: Layout, writeable: bool | None = None, dtype: DType | None = None
+) -> SomePlaced:
+    """Return a view of a tensor's buffer, by default as writeable as the tensor and of its dtype."""
+    base = tensor if tensor.base is None else tensor.base
+    allowed = tensor.writeable if writeable is None else writeable
+    element = tensor.dtype if dtype is None else dtype
+    return type(tensor)(tensor.device, tensor.memory, element, layout, allowed, base)
 
 
 def check_writeable(tensor: Placed | NDArray[Any], name: str = "the destination") -> None:

@@ -18,7 +18,7 @@ from wgslice.dialects.basic import Selection, basic_index, is_plain, numpy_shape
 from wgslice.dtypes import AnyDType, DType, element_dtype
 from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.device import Device, checked_device
-from wgslice.gpu.recording import run_copy
+from wgslice.gpu.recording import BoundLayout, run_copy
 from wgslice.gpu.transfer import ArrayPromise, upload
 from wgslice.layout import Layout
 from wgslice.layout_rules import (
@@ -64,8 +64,11 @@ class Tensor(Uncomputed, Placed):
     layout : Layout
         Sizes, strides and offset, in elements.
     flags : Flags
-        `flags.writeable` is False for views that repeat elements, from `broadcast_to`, `broadcast_arrays`,
-        `meshgrid` and `sliding_window_view`, and for views of these: writing raises ValueError, as in NumPy.
+        `c_contiguous`, `f_contiguous`, `owndata`, `writeable`, `forc` and `fnc`, as in NumPy. Views that
+        repeat elements, from `broadcast_to`, `broadcast_arrays`, `meshgrid` and `sliding_window_view`, and
+        views of these are not writeable: writing raises ValueError.
+    base : Tensor or None
+        The tensor whose buffer this is a view of, or None.
     strides : tuple of int
         Strides in elements, as for `from_buffer`; 0 in dimensions of size 1.
     offset : int
@@ -180,7 +183,7 @@ class Tensor(Uncomputed, Placed):
     def flatten(self, order: str | None = "C") -> Tensor:
         """Copy the tensor to one dimension, with its elements in any of NumPy's orders."""
         with named("flatten"):
-            return packed_copy(viewed(self, in_order(self.layout, order))).reshape(-1)
+            return packed_copy(viewed(self, in_order(self.layout, order)), packed_layout((self.size,)))
 
     def reshape(self, *shape: OneOrMore, order: str | None = "C", copy: bool | None = None) -> Tensor:
         """View the tensor with other sizes, or copy it if its strides allow no such view.
@@ -220,7 +223,7 @@ class Tensor(Uncomputed, Placed):
                     f"shape {self.shape} with strides {self.strides} cannot be viewed as {sizes}: "
                     "copy() the tensor first"
                 )
-            found = viewed(packed_copy(x), Layout.packed(wanted)) if layout is None else viewed(x, layout)
+            found = packed_copy(x, packed_layout(wanted)) if layout is None else viewed(x, layout)
             return found.T if turned else found
 
     def ravel(self, order: str | None = "C") -> Tensor:
@@ -386,7 +389,7 @@ class Tensor(Uncomputed, Placed):
                 raise ValueError(
                     f"dtype {element}: must have the width of {self.dtype}, {self.dtype.itemsize} bytes"
                 )
-            return Tensor(self.device, self.memory, element, self.layout, self.flags)
+            return viewed(self, self.layout, dtype=element)
 
     def numpy(self) -> NDArray[Any]:
         """Read the tensor back into a new array, which waits for the GPU.
@@ -624,16 +627,19 @@ class Tensor(Uncomputed, Placed):
         return f"Tensor(shape={self.shape}, dtype={self.dtype}, {packed}, device={self.device.adapter})"
 
 
-def packed_copy(tensor: Tensor) -> Tensor:
-    """Copy a tensor on the GPU into a new packed one."""
-    copied = allocate(tensor.shape, tensor.dtype, tensor.device, zeroed=False)
-    run_copy(tensor.device, tensor.bound_layout, copied.bound_layout._replace(fresh=True))
-    return copied
+def packed_copy(tensor: Tensor, layout: Layout | None = None) -> Tensor:
+    """Copy a tensor on the GPU, packed, into a new one; `layout` is another one of the new elements."""
+    device, packed = tensor.device, packed_layout(tensor.shape)
+    memory = device.reused_buffer(tensor.nbytes)
+    run_copy(device, tensor.bound_layout, BoundLayout(memory, packed, tensor.itemsize, fresh=True))
+    return Tensor(device, memory, tensor.dtype, layout or packed)
 
 
 def ordered_copy(tensor: Tensor, order: str | None) -> Tensor:
     """Copy a tensor on the GPU into a new one that is column-major if the order says so, else packed."""
-    return packed_copy(tensor.T).T if is_column_major(tensor.layout, order) else packed_copy(tensor)
+    if not is_column_major(tensor.layout, order):
+        return packed_copy(tensor)
+    return packed_copy(tensor.T, transposed(packed_layout(tensor.shape[::-1])))
 
 
 # Cached, since programs make many tensors of equal sizes.

@@ -30,9 +30,8 @@ INSTEAD = {
         "wg.from_buffer(x.buffer, shape, x.dtype, offset=x.offset, "
         "strides=[stride // x.itemsize for stride in strides])"
     ),
-    "asfortranarray": "x.T.copy().T",
+    "asfortranarray": 'x.copy("F")',
     "astype": "x.astype(dtype)",
-    "base": "x.buffer",
     "block": "wg.concat([wg.concat(row, axis=-1) for row in rows], axis=-2)",
     "byteswap": "wg.asarray(x.numpy().byteswap())",
     "can_cast": "np.can_cast(x.dtype, dtype)",
