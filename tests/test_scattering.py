@@ -232,6 +232,24 @@ def test_a_mask_and_a_value_in_the_buffer_that_is_written(device: wg.Device) -> 
     check(both)
 
 
+@pytest.mark.every_adapter
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "float64", "complex128"])
+def test_masks_and_values_in_the_same_buffer_are_read_first(device: wg.Device, dtype: str) -> None:
+    """Also where other elements of it are read than are written."""
+    copyto: Any = np.copyto
+    both = placed(device, Layout.packed((67, 59)), dtype)
+    mask = np.random.default_rng(3).random((67, 59)) < 0.5
+    both.array[...] = np.where(mask, both.array[::-1].copy(), both.array)
+    copyto(both.tensor, both.tensor[::-1], where=wg.asarray(mask, device=device))
+    check(both)
+    both.array[:, 1:] = np.where(mask[:, 1:], both.array[3, :-1].copy(), both.array[:, 1:])
+    copyto(both.tensor[:, 1:], both.tensor[3, :-1], where=mask[:, 1:])
+    if dtype == "bool":
+        both.array[both.array[::-1, ::-1].copy()] = False
+        both.tensor[both.tensor[::-1, ::-1]] = False
+    check(both)
+
+
 def test_a_mask_that_no_binding_holds_is_read_back(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:

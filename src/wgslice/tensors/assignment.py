@@ -107,6 +107,7 @@ cached_masked_copy = lru_cache(maxsize=MAX_SELECTIONS)(masked_copy_at_once)
 def written_where(x: Placed, mask: BoundLayout, source: BoundLayout) -> bool:
     """Copy where a mask, which broadcasts to the source's sizes, is true; return False if no kernel can."""
     check_input(x.device, "mask", mask.buffer)
+    mask, source = apart(x, mask), apart(x, source)
     if x.itemsize < WORD_NBYTES and x.is_packed:
         mask, source = in_words(x, mask, source)
     copy = cached_masked_copy(mask.layout.sizes, x.layout, source.layout, x.itemsize, x.device.limits)
@@ -114,6 +115,18 @@ def written_where(x: Placed, mask: BoundLayout, source: BoundLayout) -> bool:
         return False
     run(x.device, copy.planner, source, x.bound_layout, mask, planning=cached_plan)
     return True
+
+
+def apart(x: Placed, side: BoundLayout) -> BoundLayout:
+    """Return a side of a copy into a tensor; one in its buffer is copied before, each element once."""
+    if side.buffer is not x.memory:
+        return side
+    layout = side.layout
+    once = [range(size if stride else 1) for size, stride in zip(layout.sizes, layout.strides, strict=True)]
+    copied = packed(x, side._replace(layout=layout.select(once)))
+    repeated = broadcast(copied.layout, layout.sizes)
+    assert repeated is not None
+    return copied._replace(layout=repeated)
 
 
 def in_words(x: Placed, mask: BoundLayout, source: BoundLayout) -> tuple[BoundLayout, BoundLayout]:
