@@ -113,7 +113,7 @@ class Bench:
         return best
 
     def compile(self, step: Step) -> float:
-        """Return the seconds to make a step's pipeline, near 0 if it exists."""
+        """Return the seconds to make a step's pipeline, about 0 if it exists."""
         start = perf_counter()
         self.device.pipelines.prepare(plan_of(step))
         return perf_counter() - start

@@ -30,7 +30,7 @@ from wgslice.calibration.store import folder
 CACHE_VARIABLES = ("XDG_CACHE_HOME", "WIN_PD_OVERRIDE_LOCAL_APPDATA")
 if "PYTEST_XDIST_WORKER" not in os.environ:
     compiled = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    os.environ.setdefault("MESA_SHADER_CACHE_DIR", compiled)  # where Mesa looks without the variables
+    os.environ.setdefault("MESA_SHADER_CACHE_DIR", compiled)  # Mesa's default without the variables
     os.environ.pop("WGSLICE_PROFILE", None)
     cache_folder = mkdtemp(prefix="wgslice-tests-")
     atexit.register(rmtree, cache_folder, ignore_errors=True)
@@ -77,7 +77,7 @@ def device(request: pytest.FixtureRequest) -> wg.Device:
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache folder, which devices look into and `tune` writes to; the folder of records in it."""
+    """An empty cache folder, which devices read and `tune` writes; the folder of records in it."""
     for variable in CACHE_VARIABLES:
         monkeypatch.setenv(variable, str(tmp_path))
     monkeypatch.setattr("wgslice.calibration.store.said", set())

@@ -160,7 +160,7 @@ def all_windows(size: int) -> Iterable[Window]:
 
 
 def elements_of(layout: Layout) -> NDArray[np.int64]:
-    """Where each index lies, by the definition of a layout."""
+    """The place of each index, by the definition of a layout."""
     indices = np.indices(layout.sizes).reshape(layout.rank, -1) if layout.rank else np.zeros((0, 1), int)
     places: NDArray[np.int64] = layout.offset + np.asarray(layout.strides, int) @ indices
     return places

@@ -28,16 +28,16 @@ class Growing:
         """A parameter: now and then one that the graph itself computes, of constants or of shapes."""
         name = f"c{len(self.constants)}"
         array = np.asarray(values, np.int64)
-        way = self.draw(st.integers(0, 9))
-        if way == 0:
+        kind = self.draw(st.integers(0, 9))
+        if kind == 0:
             self.nodes.append(helper.make_node("Identity", [name], [f"computed_{name}"]))
-        elif way == 1:
+        elif kind == 1:
             x = self.draw(st.sampled_from(sorted(self.sizes)))
             array = array - prod(self.sizes[x])
             self.nodes.append(helper.make_node("Size", [x], [f"size_{name}"]))
             self.nodes.append(helper.make_node("Add", [f"size_{name}", name], [f"computed_{name}"]))
         self.constants[name] = array
-        return f"computed_{name}" if way < 2 else name
+        return f"computed_{name}" if kind < 2 else name
 
     def add(self, operator: str, inputs: list[str], *sizes: tuple[int, ...], **attributes: Any) -> None:
         outputs = [f"v{len(self.sizes) + number}" for number in range(len(sizes))]

@@ -59,7 +59,7 @@ BOUNDS = {
         ],
         (0.9, 0.9),
     ),
-    # steps: what lies between is read as well
+    # steps: elements between are read as well
     "f32 every second column": (0.95 / 2, 0.95),
     "f32 every third column, backwards": (0.95 / 3, 0.95),
     "u8 half size": (0.95 / 2, 0.95),

@@ -253,8 +253,8 @@ def test_too_many_dimensions_that_do_not_merge() -> None:
 def test_more_windows_than_a_binding_holds_are_split(device: wg.Device) -> None:
     found = windows_of(Layout.packed((100,)), np.arange(10))
     assert list(found.pieces(device.limits, 4)) == [range(10)]
-    tight = replace(device.limits, binding_nbytes=24)  # three windows of 8 bytes, though one takes 4
-    pieces = list(found.pieces(tight, 4))
+    small = replace(device.limits, binding_nbytes=24)  # three windows of 8 bytes, though one takes 4
+    pieces = list(found.pieces(small, 4))
     assert pieces == [range(3), range(3, 6), range(6, 9), range(9, 10)]
     taken = [found.windows(piece).offsets for piece in pieces]
     assert np.concatenate([offsets for offsets in taken if offsets is not None]).ravel().tolist() == [

@@ -1,4 +1,4 @@
-"""`wgslice.array_api` beside array_api_strict: names, signatures, values bit for bit, types and errors."""
+"""`wgslice.array_api` compared with array_api_strict: names, signatures, bits, types and errors."""
 
 from __future__ import annotations
 

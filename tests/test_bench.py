@@ -166,14 +166,14 @@ def test_what_is_printed_and_kept(tmp_path: Path) -> None:
         scale[-1]: {OURS: Outcome(failure="too large"), ALLOCATING: Outcome([1.0])},
     }
     names = [OURS, ALLOCATING, "rival"]
-    figures = summary(results, names)
+    ratios = summary(results, names)
     assert geometric_mean([1, 4]) == pytest.approx(2)
-    assert figures["speed-up over NumPy, 1 MiB and more, geometric mean of 2"] == pytest.approx(2)
-    assert figures["speed-up over NumPy, 4 MiB and more, worst"] == pytest.approx(1)
-    assert figures["speed-up over rival, 1 MiB and more, geometric mean of 1"] == pytest.approx(9)
-    assert figures["speed-up over NumPy, permutes, geometric mean of 1"] == pytest.approx(1 / 3)
-    assert figures["speed-up over rival, permutes, geometric mean of 1"] == pytest.approx(2)
-    assert figures["time per byte from 1 to 256 MiB, worst over best"] == pytest.approx(3)
+    assert ratios["speed-up over NumPy, 1 MiB and more, geometric mean of 2"] == pytest.approx(2)
+    assert ratios["speed-up over NumPy, 4 MiB and more, worst"] == pytest.approx(1)
+    assert ratios["speed-up over rival, 1 MiB and more, geometric mean of 1"] == pytest.approx(9)
+    assert ratios["speed-up over NumPy, permutes, geometric mean of 1"] == pytest.approx(1 / 3)
+    assert ratios["speed-up over rival, permutes, geometric mean of 1"] == pytest.approx(2)
+    assert ratios["time per byte from 1 to 256 MiB, worst over best"] == pytest.approx(3)
     shown = table(results, names)
     assert shown.row_count == len(results)
     assert list(shown.columns[-1].cells)[:2] == ["70", "-"]
@@ -219,7 +219,7 @@ def test_figures_are_stale_when_plan_or_kernel_changes(changed: str, monkeypatch
 
 
 class Clock:
-    """A time that passes when it is told to."""
+    """A clock that a test sets."""
 
     now = 0.0
 

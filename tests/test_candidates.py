@@ -83,14 +83,14 @@ INTERLEAVED = Layout.of((17, 17), (9, 1))
         (1, Layout.of((9, 131), (999, 5)), Layout.of((9, 131), (262, 2)), STEPPED),
         (1, Layout.of((3, 3, 5), (99, 20, 3)), Layout.of((3, 3, 5), (30, 10, 2)), RUNS),
         (1, Layout.of((3, 2, 5), (99, 20, 3)), Layout.of((3, 2, 5), (20, 10, 2)), STEPPED),
-        # channels apart from each other in the source, four at most; few runs within a near step
+        # channels apart from each other in the source, four at most; few runs within a short step
         (1, Layout.of((99, 4), (40, 5)), Layout.of((99, 4), (5, 1)), STEPPED),
         (1, Layout.of((99, 5), (40, 5)), Layout.of((99, 5), (6, 1)), RUNS),
         (1, Layout.of((2, 3), (9, 5)), Layout.of((2, 3), (5, 2)), STEPPED),
         (2, Layout.of((99, 3), (40, 1)), Layout.of((99, 3), (11, 1)), STEPPED),
         (1, Layout.of((99, 16), (40, 1)), Layout.of((99, 16), (31, 1)), {"subword_rows", *STEPPED}),
         (1, Layout.of((99, 17), (40, 1)), Layout.of((99, 17), (31, 1)), SUBWORD),
-        # rows beside each other, or interleaved
+        # rows that are adjacent, or interleaved
         (1, Layout.of((2, 3), (9, 5)), Layout.of((2, 3), (3, 2)), {"slice1"}),
         (1, Layout.of((17, 17), (20, 1)), INTERLEAVED, {"slice1"}),
         # a dimension to spare for runs of one element, or none, or no need of it
@@ -162,7 +162,7 @@ WHOLE, UNALIGNED = [Kernel.PIXELS], [Kernel.PIXELS, Kernel.SUBWORD_ENDS]
         ),
         (
             Layout.of((2,) * 7 + (64,), (*(400 * 4**k for k in range(7)), 3)),
-            Layout.packed((2,) * 7 + (64,)),  # no room for a dimension of channels
+            Layout.packed((2,) * 7 + (64,)),  # rank 8 leaves no dimension for channels
             1,
             None,
         ),
@@ -285,8 +285,8 @@ def test_tiles_have_the_nearest_dimension_and_then_the_longest(
     assert step.source.sizes[-2] == sizes[axis]
 
 
-def test_channels_that_lie_apart_in_the_output_are_no_pixels() -> None:
-    """Two rows of every second element, 32 elements apart: two channels, were they beside each other."""
+def test_channels_apart_in_the_output_are_no_pixels() -> None:
+    """Two rows of every second element, 32 elements apart: two channels, were they adjacent."""
     source, target = Layout.of((2, 16), (1, 2)), Layout.of((2, 16), (32, 2))
     kernels = applicable(source, target, 2)
     assert "pixels" not in kernels

@@ -118,7 +118,7 @@ def test_what_an_invocation_writes(
         ((9, 16, 17), (1000, 1, 9999), 4, "short-stride"),
     ],
 )
-def test_how_neighbours_lie_in_the_source(
+def test_strides_of_source_rows_are_classified(
     sizes: tuple[int, ...], strides: tuple[int, ...], width: int, expected: str
 ) -> None:
     source = Layout.of(sizes, strides, 20_000)
@@ -126,7 +126,7 @@ def test_how_neighbours_lie_in_the_source(
 
 
 def test_each_class_of_work_has_its_own_cost() -> None:
-    """A source of which neighbours lie far goes through tiles, one of which they lie near does not."""
+    """A source with rows of a long stride takes tiles, one with rows of a short stride does not."""
     profile = pricing(CPU, (Kernel.ROWS, (0.0, 1e9)), (Kernel.TILES, (0.0, 1e9)))
     profile = costing(profile, {"rows 4 long-stride": NEVER, "rows 4 paired long-stride": NEVER})
     for columns, kernel in ((256, Kernel.ROWS), (257, Kernel.TILES)):
@@ -188,8 +188,8 @@ def test_tiles_are_for_more_than_a_few_elements(size: int, kernel: Kernel) -> No
 
 
 @pytest.mark.parametrize(("size", "kernel"), [(8, Kernel.WORD_GRID), (7, Kernel.ROWS)])
-def test_planes_that_leave_most_lanes_idle_are_dealt_row_by_row(size: int, kernel: Kernel) -> None:
-    """A lane on a grid takes up to 8 elements; with less than one in 8 of them used, rows are as good."""
+def test_planes_with_most_invocations_idle_are_copied_by_rows(size: int, kernel: Kernel) -> None:
+    """An invocation on a grid copies up to 8 elements; if it copies less than one, rows are as good."""
     each = (1e-9, FREE)
     profile = pricing(GPU, (Kernel.WORD_GRID, each), (Kernel.ROWS, each))
     assert kernels_of(planned_copy(profile, Layout.of((size,) * 4, (90_000, 9_000, 900, 90)))) == [kernel]
@@ -209,10 +209,10 @@ def test_an_unpadded_buffer_is_split_where_that_is_faster(
     slim = replace(CPU, words_each=(), subword_words_each=(), blocks_each=1)
     profile = pricing(slim, *((kernel, blocks) for kernel in of_bulk), (of_words, words))
     source, target = Layout.of((rows, 33), (38, 1), 2), Layout.packed((rows, 33))
-    room: dict[str, Any] = {
+    capacity: dict[str, Any] = {
         f"{side}_capacity_nbytes": {"source": source, "target": target}[side].stop * width // 16 * 16
     }
-    made = planned_copy(profile, source, target, width, **room)
+    made = planned_copy(profile, source, target, width, **capacity)
     if not cut:
         assert kernels_of(made) == [of_words]
         return
@@ -220,8 +220,8 @@ def test_an_unpadded_buffer_is_split_where_that_is_faster(
     bulk, _, end = dispatches_of(made)
     assert kernels_of(made) == [*of_bulk, of_words]
     assert bulk.target.sizes == (rows - 1, 33)
-    assert bulk.target_binding.nbytes <= room.get("target_capacity_nbytes", 2**31)
-    assert bulk.source_binding.nbytes <= room.get("source_capacity_nbytes", 2**31)
+    assert bulk.target_binding.nbytes <= capacity.get("target_capacity_nbytes", 2**31)
+    assert bulk.source_binding.nbytes <= capacity.get("source_capacity_nbytes", 2**31)
     assert end.reason.endswith("the end of an unpadded buffer")
 
 
@@ -244,14 +244,14 @@ def test_pixels_in_an_unpadded_buffer_stay_pixels(side: str) -> None:
         source = Layout.of(sizes, (*([1317] if len(sizes) == 3 else []), 3, -1), 2)
         target = Layout.packed(sizes)
         whole = {"source": source, "target": target}[side]
-        room: dict[str, Any] = {f"{side}_capacity_nbytes": whole.stop // 16 * 16}
+        capacity: dict[str, Any] = {f"{side}_capacity_nbytes": whole.stop // 16 * 16}
         assert whole.stop % 16
-        made = planned_copy(preferring(GPU, Kernel.PIXELS), source, target, 1, **room)
+        made = planned_copy(preferring(GPU, Kernel.PIXELS), source, target, 1, **capacity)
         bulk, _, end = dispatches_of(made)
         assert kernels_of(made)[:2] == [Kernel.PIXELS, Kernel.SUBWORD_ENDS]
         assert bulk.target.sizes == rows
-        assert bulk.target_binding.nbytes <= room.get("target_capacity_nbytes", 2**31)
-        assert bulk.source_binding.nbytes <= room.get("source_capacity_nbytes", 2**31)
+        assert bulk.target_binding.nbytes <= capacity.get("target_capacity_nbytes", 2**31)
+        assert bulk.source_binding.nbytes <= capacity.get("source_capacity_nbytes", 2**31)
         assert end.reason.endswith("the end of an unpadded buffer")
 
 
@@ -376,7 +376,7 @@ def test_the_bound_of_an_unpadded_copy_holds_if_its_end_is_a_buffer_copy() -> No
 
 @given(cases(), st.sampled_from(COSTS), st.sampled_from([32, 256, 2**27]), st.booleans())
 def test_every_applicable_strategy_is_right_and_the_first_chosen(
-    case: Case, profile: Profile, binding_nbytes: int, tight: bool
+    case: Case, profile: Profile, binding_nbytes: int, unpadded: bool
 ) -> None:
     """Also where bindings are small, and where buffers end inside a vector."""
     sides = case.source, case.output
@@ -384,10 +384,10 @@ def test_every_applicable_strategy_is_right_and_the_first_chosen(
     if binding_nbytes < 2**27:
         assume(case.output.size <= 200)  # few parts
         limits = Limits(4 * binding_nbytes, binding_nbytes, workgroups=2, profile=profile)
-    rooms = [layout.stop * case.width // 16 * 16 if tight else inf for layout in sides]
-    assume(0 not in rooms)  # a vector at least
+    capacities = [layout.stop * case.width // 16 * 16 if unpadded else inf for layout in sides]
+    assume(0 not in capacities)  # a vector at least
     made = planned_copy(
-        limits, *sides, case.width, source_capacity_nbytes=rooms[0], target_capacity_nbytes=rooms[1]
+        limits, *sides, case.width, source_capacity_nbytes=capacities[0], target_capacity_nbytes=capacities[1]
     )
     check_choices(made)
     source = random_bytes(whole_words(case.source.stop * case.width) + GUARD, case.seed)

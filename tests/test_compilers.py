@@ -1,4 +1,4 @@
-"""What GPU compilers are asked: whole modules of what slices run, and the figures kept of the answers."""
+"""GPU compilers: the modules that they compile, of kernels that slices run, and the statistics kept."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_figure_is_for_16_useful_bytes() -> None:
     variant = Variant(("one",), "rows", "rows", "", invocations=64, useful_nbytes=4096)
     assert variant.per_block(100) == 25
     said = {"Instructions": 100, "Inverse Throughput": 8, "VGPRs": 24, "Spilled VGPRs": 0, "Hash": 7}
-    assert report.figures(variant, said) == {
+    assert report.selected(variant, said) == {
         "instructions": 25,
         "inverse throughput": 2,
         "registers": 24,
@@ -80,7 +80,7 @@ def test_memory_beyond_registers_is_no_spill() -> None:
     """NVIDIA's driver says how large it is, and an array may lie in it."""
     variant = Variant(("one",), "pixels", "pixels", "", invocations=1, useful_nbytes=16)
     said = {"Instruction count": 877, "Delays": 3366, "Number of GPRs": 26, "SLM Size": 256}
-    assert report.figures(variant, said) == {
+    assert report.selected(variant, said) == {
         "instructions": 877,
         "cycles": 3366,
         "registers": 26,

@@ -19,10 +19,10 @@ from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile, shipped
 
-FIGURES = ("lavapipe-22-3", "lavapipe-25-0", "llvmpipe-opengl", "swiftshader", "gpus")
+COST_MODELS = ("lavapipe-22-3", "lavapipe-25-0", "llvmpipe-opengl", "swiftshader", "gpus")
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", COST_MODELS)
 def test_shipped_costs_have_every_cost_class(name: str) -> None:
     assert {probe.work for probe in probes()} <= shipped(name).classes.keys()
 

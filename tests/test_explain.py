@@ -297,7 +297,7 @@ PLACES = ("bytes long", "the input begins", "input rows are")
     st.sampled_from([CPU, GPU]),
 )
 def test_what_is_named_is_what_has_to_be_mended(places: tuple[int, int, int], profile: Profile) -> None:
-    """With all of it mended the way is open; with any of it left it is not."""
+    """The kernel is applicable with all of it mended, and with less it is not."""
 
     def against(row: int, begin: int, distance: int) -> str:
         choice = planned(Layout.of((99, row), (distance, 1), begin), 1, profile).choice
@@ -378,11 +378,11 @@ def test_windows_say_why_they_go_by_elements(name: str) -> None:
 
 
 def test_windows_in_unpadded_buffers_say_so() -> None:
-    for room in (
+    for capacity in (
         {"source_capacity_nbytes": 64 * 256 - 16},
         {"target_capacity_nbytes": prod((2, 8, 65)) // 16 * 16 - 16},
     ):
-        plan = extracted(CPU, (8, 65), **room)
+        plan = extracted(CPU, (8, 65), **capacity)
         assert "an unpadded buffer ends inside a vector of 16 bytes" in str(plan)
 
 

@@ -62,14 +62,14 @@ PROFILES = [
 ]
 NAMES = ["cpu", "gpu", "cpu, one block or two words", "gpu, two blocks or three words"]
 
-# Profiles on which each kernel is chosen wherever it can be, beside those above.
+# Profiles on which each kernel is chosen wherever it is applicable, besides those above.
 KERNELS = [
     *(Kernel.EXTRACT_WINDOWS, Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS),
     *(Kernel.INSERT_WINDOWS, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS),
 ]
 FAVOURING = [favouring(profile, kernel) for profile in (CPU, GPU) for kernel in KERNELS]
 
-# Profiles on which what takes blocks goes before what takes words, and this before what takes elements.
+# Profiles that prefer kernels of blocks to those of words, and these to those of elements.
 BLOCKS_FIRST = {
     profile: ranking(
         profile,
@@ -106,7 +106,7 @@ def numpy_windows(array: Any, offsets: Any, sizes: Any, strides: Any, fill: Any 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """Windows of an input that lies in a buffer somehow; layouts in elements of `width` bytes."""
+    """Windows of an input of any layout; layouts in elements of `width` bytes."""
 
     width: int
     input: Layout
@@ -140,7 +140,12 @@ class Case:
         return result
 
     def plan(
-        self, limits: Limits, *, on_gpu: bool = False, source_room: float = inf, target_room: float = inf
+        self,
+        limits: Limits,
+        *,
+        on_gpu: bool = False,
+        source_capacity_nbytes: float = inf,
+        target_capacity_nbytes: float = inf,
     ) -> wg.Plan:
         """The plan between two buffers, from their beginnings on."""
         return planned_extraction(
@@ -153,12 +158,12 @@ class Case:
             self.strides,
             self.fill,
             on_gpu=on_gpu,
-            source_capacity_nbytes=source_room,
-            target_capacity_nbytes=target_room,
+            source_capacity_nbytes=source_capacity_nbytes,
+            target_capacity_nbytes=target_capacity_nbytes,
         )
 
-    def room_nbytes(self, side: str) -> int:
-        """What a buffer has room for that ends with the last whole vector of a side."""
+    def whole_nbytes(self, side: str) -> int:
+        """The capacity of a buffer that ends with the last whole vector of a side."""
         return {"source": self.input, "target": self.output}[side].stop * self.width // 16 * 16
 
 
@@ -254,23 +259,23 @@ def test_any_windows_are_numpys(device: wg.Device, case: Case, data: st.DataObje
     )
 
 
-TIGHT = [(2**27, 65535), (8 * 32 + 16, 2), (16 * 32, 3)]  # largest binding, workgroups
+SMALL_LIMITS = [(2**27, 65535), (8 * 32 + 16, 2), (16 * 32, 3)]  # largest binding, workgroups
 
 
 @given(
     case=window_cases(),
     profile=st.sampled_from(PROFILES + FAVOURING),
-    tight=st.sampled_from(TIGHT),
+    small=st.sampled_from(SMALL_LIMITS),
     on_gpu=st.booleans(),
-    room_of=st.sampled_from([None, "source", "target"]),
+    unpadded=st.sampled_from([None, "source", "target"]),
 )
 def test_reference_implementations_equal_numpy(
-    case: Case, profile: Profile, tight: tuple[int, int], on_gpu: bool, room_of: str | None
+    case: Case, profile: Profile, small: tuple[int, int], on_gpu: bool, unpadded: str | None
 ) -> None:
     source, target = case.buffers()
-    limits = Limits(tight[0], 32, tight[1], profile)
-    room = {} if room_of is None else {f"{room_of}_room": case.room_nbytes(room_of)}
-    plan = case.plan(limits, on_gpu=on_gpu, **room)
+    limits = Limits(small[0], 32, small[1], profile)
+    capacity = {} if unpadded is None else {f"{unpadded}_capacity_nbytes": case.whole_nbytes(unpadded)}
+    plan = case.plan(limits, on_gpu=on_gpu, **capacity)
     assume(len(plan.steps) <= 500)
     check_bindings(plan, limits)
     result = target.copy()
@@ -689,11 +694,11 @@ def test_offsets_anywhere_in_any_buffer(device: wg.Device) -> None:
     wg.extract_windows(x, in_output, (100,), out=out[:1000].reshape(10, 100))
     assert np.array_equal(out.numpy()[:1000].reshape(10, 100), expected)
     assert np.array_equal(out.numpy()[1000:], array[1000:])
-    beside = wg.asarray(array, device=device)
-    packed = beside[:10].reshape(10, 1)
-    wg.extract_windows(x, packed, (100,), out=beside[1000:2000].reshape(10, 100))
+    shared = wg.asarray(array, device=device)
+    packed = shared[:10].reshape(10, 1)
+    wg.extract_windows(x, packed, (100,), out=shared[1000:2000].reshape(10, 100))
     assert np.array_equal(
-        beside.numpy()[1000:2000].reshape(10, 100), array[np.add.outer(range(10), range(100))]
+        shared.numpy()[1000:2000].reshape(10, 100), array[np.add.outer(range(10), range(100))]
     )
     whole = x[2000:3000].reshape(10, 100)
     wg.extract_windows(x, table, (100,), out=whole)

@@ -1,4 +1,4 @@
-"""The figures on the pages: each is one that the bench has kept, of today's code unless marked stale."""
+"""Measurements on the pages: each is one that the bench has kept, of today's code unless marked stale."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 TABLES = RESULTS / "README.md"
 PERFORMANCE = ROOT / "docs" / "performance.md"
 PERMUTED = {case.name for case in CASES if case.work.permuted}
-KINDS = "slices", "permutes", "windows"  # of what plans choose ways for
+KINDS = "slices", "permutes", "windows"  # that plans choose strategies for
 
 
 def results(name: str) -> dict[str, Any]:
@@ -137,22 +137,22 @@ def test_regret_is_that_of_the_results() -> None:
     found = rows(TABLES, r"(?:lavapipe|llvmpipe|SwiftShader)[^|]*", "## How well plans choose")
     assert kept
     assert sorted(cells[-1] for _, cells in found) == sorted(f"[each]({name})" for name in kept)
-    for adapter, (machine, *figures_shown, link) in found:
+    for adapter, (machine, *shown, link) in found:
         run = kept[link.rpartition("(")[2].rstrip(")")]
         ours = run["contenders"]["wgslice"]
         assert adapter.split()[-1] in f"{ours['adapter']} {ours['driver']}"
         assert machine == machine_of(run)
         kinds = dict.fromkeys(PERMUTED, "permutes") | {task.name: "windows" for task in MANY_WINDOWS}
-        for cell, (kind, figures) in zip(figures_shown, product(KINDS, ("shipped", "tuned")), strict=True):
+        for cell, (kind, costs) in zip(shown, product(KINDS, ("shipped", "tuned")), strict=True):
             chosen = [
-                each["ways_s"][each[figures]["chosen"]] / min(each["ways_s"].values())
+                each["ways_s"][each[costs]["chosen"]] / min(each["ways_s"].values())
                 for each in run["slices"]
                 if kinds.get(each["name"], "slices") == kind
             ]
             assert bool(chosen) == (kind in run["regret"]) == (cell != "–")
             if not chosen:
                 continue
-            said = run["regret"][kind][figures]
+            said = run["regret"][kind][costs]
             assert said["worst"] == max(chosen)
             assert said["geometric_mean"] == pytest.approx(geometric_mean(chosen))
             assert cell == f"{said['geometric_mean']:.2f}, {said['worst']:.2f}"

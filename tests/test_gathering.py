@@ -65,7 +65,7 @@ def nearest_index(indices: NDArray[Any], size: int) -> NDArray[np.int64]:
 def test_device_indices_read_what_numpy_reads(
     device: wg.Device, data: st.DataObject, sizes: tuple[int, ...]
 ) -> None:
-    """Of several dtypes, beside arrays and slices; those out of range read the nearest element."""
+    """Of several dtypes, among arrays and slices; those out of range read the nearest element."""
     elements = data.draw(st.sampled_from(["uint8", "int16", "float32"]))
     _, _, array, x = placed(device, Layout.packed(sizes, 3), elements)
     shape = data.draw(array_shapes(min_dims=0, max_dims=2, min_side=1, max_side=4))
@@ -100,7 +100,7 @@ def ends_of(dtype: str, size: int) -> NDArray[Any]:
 
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_device_indices_wrap_once_up_to_the_dtypes_ends(device: wg.Device, dtype: str) -> None:
-    """Alone and beside another dtype, in elements and in rows."""
+    """Alone and with another dtype, in elements and in rows."""
     array = np.arange(300 * 37, dtype=np.int16).reshape(300, 37)
     x, indices = wg.asarray(array, device=device), ends_of(dtype, 300)
     held, nearest = wg.asarray(indices, device=device), nearest_index(indices, 300)

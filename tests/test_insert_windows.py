@@ -37,7 +37,7 @@ from test_extract_windows import (
     FAVOURING,
     NAMES,
     PROFILES,
-    TIGHT,
+    SMALL_LIMITS,
     check_bindings,
     numpy_windows,
     offset_table,
@@ -52,7 +52,7 @@ from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 
 
 def numpy_insert(array: Any, windows: Any, offsets: Any, strides: Any) -> None:
-    """One window after the other in NumPy's words, what lies outside left out."""
+    """One window after the other in NumPy's words, without elements outside."""
     steps = np.broadcast_to(strides, np.shape(offsets))
     for window, begins, signed in zip(windows, offsets, steps, strict=True):
         axes = []
@@ -118,8 +118,8 @@ class Case:
         *,
         on_gpu: bool = False,
         outside: str = "drop",
-        source_room: float = inf,
-        target_room: float = inf,
+        source_capacity_nbytes: float = inf,
+        target_capacity_nbytes: float = inf,
     ) -> wg.Plan:
         """The plan between two buffers, from their beginnings on."""
         return planned_insertion(
@@ -131,12 +131,12 @@ class Case:
             self.strides,
             on_gpu=on_gpu,
             outside=outside,
-            source_capacity_nbytes=source_room,
-            target_capacity_nbytes=target_room,
+            source_capacity_nbytes=source_capacity_nbytes,
+            target_capacity_nbytes=target_capacity_nbytes,
         )
 
-    def room_nbytes(self, side: str) -> int:
-        """What a buffer has room for that ends with the last whole vector of a side."""
+    def whole_nbytes(self, side: str) -> int:
+        """The capacity of a buffer that ends with the last whole vector of a side."""
         return {"source": self.batch, "target": self.tensor}[side].stop * self.width // 16 * 16
 
 
@@ -216,19 +216,19 @@ def test_any_windows_go_where_numpys_go(device: wg.Device, case: Case, data: st.
 @given(
     case=insertions(),
     profile=st.sampled_from(PROFILES + FAVOURING),
-    tight=st.sampled_from(TIGHT),
+    small=st.sampled_from(SMALL_LIMITS),
     on_gpu=st.booleans(),
     clamp=st.booleans(),
-    room_of=st.sampled_from([None, "source", "target"]),
+    unpadded=st.sampled_from([None, "source", "target"]),
 )
 def test_reference_implementations_equal_numpy(
-    case: Case, profile: Profile, tight: tuple[int, int], on_gpu: bool, clamp: bool, room_of: str | None
+    case: Case, profile: Profile, small: tuple[int, int], on_gpu: bool, clamp: bool, unpadded: str | None
 ) -> None:
     source, target = case.buffers()
     outside = "clamp" if clamp and case.fits else "drop"
-    limits = Limits(tight[0], 32, tight[1], profile)
-    room = {} if room_of is None else {f"{room_of}_room": case.room_nbytes(room_of)}
-    plan = case.plan(limits, on_gpu=on_gpu, outside=outside, **room)
+    limits = Limits(small[0], 32, small[1], profile)
+    capacity = {} if unpadded is None else {f"{unpadded}_capacity_nbytes": case.whole_nbytes(unpadded)}
+    plan = case.plan(limits, on_gpu=on_gpu, outside=outside, **capacity)
     assume(len(plan.steps) <= 500)
     check_bindings(plan, limits)
     result = target.copy()
@@ -375,7 +375,7 @@ def test_overlaps_are_refused_where_they_are_inside() -> None:
         ([[0], [3]], (3,), (9,), (1,)),
         ([[0], [1]], (2,), (9,), (2,)),
         ([[0, 5], [3, 7]], (4, 2), (9, 9), (1, 1)),
-        ([[-3], [-2]], (2,), (9,), (1,)),  # in common they have what lies outside
+        ([[-3], [-2]], (2,), (9,), (1,)),  # they overlap outside only
         ([[-2], [-1]], (2,), (9,), (2,)),
         ([[9], [10]], (3,), (9,), (1,)),
         ([[0], [4], [7]], (3,), (12,), (1,)),  # the last two touch away from the first one's multiples
@@ -541,7 +541,7 @@ def test_windows_without_elements_are_read_and_written_anywhere(
 
 
 def test_there_and_back_again(device: wg.Device) -> None:
-    """What was cut out goes back to where it was, mirrored or not, also in steps that end with the window."""
+    """Extracted windows are inserted where they were, reversed or not, at steps too."""
     array = random_bytes(60 * 70).reshape(60, 70)
     rng = np.random.default_rng(1)
     offsets = np.array([(y, x) for y in (0, 21, 42) for x in (-3, 22, 47)])

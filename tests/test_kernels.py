@@ -38,13 +38,13 @@ MIN_SUBWORD_NBYTES = 7  # of a row of sub-word elements, so that it holds a word
 
 
 def buffers(case: Case) -> tuple[Bytes, Bytes]:
-    """A source and a poisoned target with room behind the last element."""
+    """A source and a poisoned target with guard bytes behind the last element."""
     source = random_bytes(whole_words(case.source.stop * case.width) + GUARD, case.seed)
     target = random_bytes(whole_words(case.output.stop * case.width) + GUARD, case.seed + 1)
     return source, target
 
 
-# Ways of dealing; what they prefer is the tests' matter.
+# Launch configurations; the tests decide what they prefer.
 PROFILES = [
     CPU,
     GPU,
@@ -69,22 +69,22 @@ PREFERRED: list[tuple[list[Kernel], bool | None, bool]] = [  # kernels, whether 
 
 
 def small_limits(alignment: int, profile: Profile) -> Limits:
-    """Limits so tight that small tensors cross them."""
+    """Limits so small that small tensors cross them."""
     return Limits(
         binding_nbytes=4 * alignment, binding_alignment_nbytes=alignment, workgroups=2, profile=profile
     )
 
 
 def plans(case: Case, limits: Limits) -> list[wg.Plan]:
-    """What is chosen where each kernel in turn costs least, dealt in one way or another, once each.
+    """The plans where each kernel in turn costs least, by each launch configuration, once each.
 
-    For these limits, and where one of them costs least, for tight ones.
+    For these limits, and where one of them costs least, for small ones.
     """
     found: dict[Any, wg.Plan] = {}
     for number, (kernels, paired, copies) in enumerate(PREFERRED, case.seed):
         profile = preferring(PROFILES[number % len(PROFILES)], *kernels, paired=paired, copies=copies)
-        tight = small_limits(limits.binding_alignment_nbytes, profile)
-        for chosen in (replace(limits, profile=profile), *([] if number % len(PREFERRED) else [tight])):
+        small = small_limits(limits.binding_alignment_nbytes, profile)
+        for chosen in (replace(limits, profile=profile), *([] if number % len(PREFERRED) else [small])):
             plan = planned_copy(chosen, case.source, case.output, case.width)
             found.setdefault(plan.steps, plan)
     return list(found.values())
@@ -104,13 +104,13 @@ def test_reference_implementations_equal_numpy(case: Case) -> None:
 def test_each_strategy_to_copy_is_drawn() -> None:
     """What the property tests run: each kernel, by one dimension and by two, and buffer copies of rows."""
     drawn: Counter[str] = Counter()
-    ways = [*(kernel.value for kernel in CONDITIONS), *("rows of pairs", "subword_rows of pairs")]
-    ways += ["buffer copies", "buffer copy"]
+    strategies = [*(kernel.value for kernel in CONDITIONS), *("rows of pairs", "subword_rows of pairs")]
+    strategies += ["buffer copies", "buffer copy"]
 
     def all_are_drawn(case: Case) -> bool:
         steps = [step for plan in plans(case, USUAL) for step in plan.steps]
         drawn.update({strategy_of(step) for step in steps})
-        return all(drawn[way] >= 3 for way in ways)
+        return all(drawn[name] >= 3 for name in strategies)
 
     find(cases(), all_are_drawn)  # raises where 2,000 examples do not
 
@@ -138,7 +138,7 @@ def test_kernels_equal_their_reference_implementations(device: wg.Device, case: 
 
 
 def around(*numbers: int) -> list[int]:
-    """These, and what lies beside them, from 1 on."""
+    """These numbers and their neighbours, from 1 on."""
     return sorted({max(number + d, 1) for number in numbers for d in (-1, 0, 1)})
 
 
@@ -304,7 +304,7 @@ CONDITIONS = {
         (1, Layout.of((5, 64), (70, 1), 3), Layout.of((5, 64), (72, 1))),
     ],
     Kernel.SUBWORD_ROWS: [
-        # one row: every start within a word on either side, every step with a way of its own, and one without
+        # one row: every start within a word on either side, every step with code of its own, and one without
         *(
             (width, Layout.of((n,), (step,), (n - 1) * 3 * (step < 0) + o), Layout.packed((n,), p))
             for width in (1, 2)
@@ -437,7 +437,7 @@ CONDITIONS = {
             for n in (65, 90)
             for gap in (0, 9)
         ),
-        # channels in planes of the source, put beside each other, and out of pixels into planes
+        # channels in planes of the source, interleaved, and out of pixels into planes
         *(
             (
                 width,
@@ -667,7 +667,7 @@ FOLDED = {  # three rows that fill a grid of two by two workgroups and more, of 
 @pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("kernel", FOLDED, ids=lambda kernel: kernel.value)
 def test_a_folded_grid_writes_no_row_too_many(device: wg.Device, kernel: Kernel, profile: Profile) -> None:
-    """Three rows on a grid of 2 x 2, in bindings that would have room for more."""
+    """Three rows on a grid of 2 x 2, in bindings that could hold more."""
     width, layout = FOLDED[kernel]
     slim = replace(profile, words_each=(), subword_words_each=(), blocks_each=1)
     nbytes = whole_words(layout.stop * width) // 16 * 16 + 4096

@@ -61,11 +61,11 @@ workgroups = st.sampled_from([60, 260, 65535])  # of a dimension of the grid
 
 
 def traits(plan: wg.Plan) -> set[tuple[Kernel, str]]:
-    """What is large about each dispatch: its kernel, and how it is dealt."""
+    """The large counts of each dispatch: its kernel, and its launch configuration."""
     shares = [(step.kernel, step.share) for step in dispatches_of(plan)]
-    dealt = [(kernel, share) for kernel, share in shares if min(share.pieces, share.each) > 1]
-    folded = [kernel for kernel, share in dealt if share.workgroups[1] > 1]
-    return {(kernel, PIECES) for kernel, _ in dealt} | {(kernel, FOLDED) for kernel in folded}
+    split = [(kernel, share) for kernel, share in shares if min(share.pieces, share.each) > 1]
+    folded = [kernel for kernel, share in split if share.workgroups[1] > 1]
+    return {(kernel, PIECES) for kernel, _ in split} | {(kernel, FOLDED) for kernel in folded}
 
 
 def plan_of(case: Case, limits: Limits) -> wg.Plan:

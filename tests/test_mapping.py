@@ -25,7 +25,7 @@ import wgslice as wg
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU, Profile
 
-MAX_PIPELINES = 6  # of a kernel, beside those that every constant needs
+MAX_PIPELINES = 6  # of a kernel, besides those that every constant needs
 
 
 def writers(writes: Writes) -> dict[int, set[int]]:

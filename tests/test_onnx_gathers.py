@@ -87,7 +87,7 @@ def test_any_reversed_sequences(device: wg.Device, data: st.DataObject, sizes: l
 
 
 def gather_model(indices: Any, axis: int = 0) -> onnx.ModelProto:
-    """Of a free number of rows and an output that is read as it lies."""
+    """Of a free number of rows and an output that is read without a copy."""
     node = helper.make_node("Gather", ["x", "i"], ["y"], axis=axis)
     rank = 1 + np.ndim(indices)
     return helper.make_model(

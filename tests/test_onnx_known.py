@@ -231,7 +231,7 @@ def test_known_elements_that_are_many_are_moved_on_the_gpu(device: wg.Device) ->
             z = Add(turned, one)
         }""")
     prepared = backend.prepare(model, device)
-    most = (MAX_HOST_NBYTES - 4 * 8) // 8  # beside the parameters of Slice
+    most = (MAX_HOST_NBYTES - 4 * 8) // 8  # besides the parameters of Slice
     for count, on_host in ((most, True), (most + 1, False)):
         turned = np.arange(count, 0, -1)
         y, z = prepared.run([np.array([count])])
@@ -294,7 +294,7 @@ COMPUTED = {
 
 @pytest.mark.parametrize("what", COMPUTED)
 def test_what_computes_on_tensors_is_refused_by_name(what: str) -> None:
-    """Before anything looks for an adapter."""
+    """Before an adapter is requested."""
     text, words = COMPUTED[what]
     model = model_of(text)
     assert not backend.is_compatible(model)

@@ -1,4 +1,4 @@
-"""Plans: how wide elements are, how work is dealt and split, what is printed, and that no GPU is needed."""
+"""Plans: element widths, launch configurations, splits, printed text, and that no GPU is needed."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def sides_of_rows(draw: st.DrawFn) -> tuple[Layout, Layout]:
 @example((Layout.of((2, 8), (-16, 1), 24), Layout.of((2, 8), (10, 1), 2)), 2)
 def test_a_widened_copy_moves_the_same_bytes(sides: tuple[Layout, Layout], itemsize: int) -> None:
     def pairs(source: Layout, target: Layout, width: int) -> list[tuple[int, int]]:
-        """Each byte of the source, and where it goes."""
+        """Each byte of the source, and its place in the target."""
         both = (
             (elements_of(side)[:, None] * width + np.arange(width)).ravel().tolist()
             for side in (source, target)
@@ -133,18 +133,18 @@ def test_a_buffer_copy_needs_the_usages_for_it() -> None:
 @pytest.mark.parametrize(
     ("sizes", "width", "tiling", "tiles"),
     [
-        # words: lanes along columns of 4 bytes, 8 ahead of each other; along rows where columns are few
+        # words: invocations along columns of 4 bytes, 8 ahead of each other; along rows where columns are few
         ((1, 512), 4, Tiling(6, 64, 0), (1, 1, 1)),
         ((1, 513), 4, Tiling(6, 64, 0), (2, 1, 2)),
         ((8, 64), 4, Tiling(6, 0, 1), (1, 1, 1)),
         ((9, 64), 4, Tiling(5, 0, 2), (2, 1, 2)),
         ((128, 3), 4, Tiling(2, 0, 16), (1, 1, 1)),
         ((129, 3), 4, Tiling(2, 0, 16), (1, 2, 2)),
-        # no fewer lanes beside each other than make 64 bytes
+        # at least as many adjacent invocations as make 64 bytes
         ((128, 40), 4, Tiling(4, 0, 4), (3, 4, 12)),
         # vectors, 4 of them
         ((1, 256), 16, Tiling(6, 64, 0), (1, 1, 1)),
-        # of equally many, waves of 32 lanes take the longest runs
+        # of equally many, subgroups of 32 take the longest runs
         ((4, 64), 16, Tiling(4, 16, 0), (1, 1, 1)),
         ((2, 512), 16, Tiling(5, 32, 0), (4, 1, 4)),
         ((32, 8), 16, Tiling(3, 0, 8), (1, 1, 1)),

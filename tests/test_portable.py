@@ -1,4 +1,4 @@
-"""Tensors that leave their process: what pickles hold, where they arrive, and what a forked child is told."""
+"""Tensors that leave their process: what pickles hold, where they arrive, and the error in a forked child."""
 
 from __future__ import annotations
 

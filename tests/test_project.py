@@ -40,7 +40,7 @@ def test_wheel_and_sdist_carry_kernels_and_types(tmp_path: Path) -> None:
     assert len(kernels) > 15
     assert {f"wgslice/{kernel}" for kernel in kernels} <= packed
     assert set(kernels) <= shipped
-    for room in (ROOT / "src").rglob("*.py"):
-        assert str(room.relative_to(ROOT / "src")) in packed
-        assert str(room.relative_to(ROOT)) in shipped
+    for module in (ROOT / "src").rglob("*.py"):
+        assert str(module.relative_to(ROOT / "src")) in packed
+        assert str(module.relative_to(ROOT)) in shipped
     assert {"wgslice/py.typed", "wgslice/wgsl/__init__.py"} <= packed

@@ -160,7 +160,7 @@ def test_indices_print_what_runs(device: wg.Device, monkeypatch: pytest.MonkeyPa
     written = [steps for steps in found if not any("scratch" in step for step in steps)]
     assert written == [
         ["kernel gather on (64, 128) by 128 indices uploaded with the submission (512 B)"],
-        ["kernel gather on (64, 128) by indices in device memory"],
+        ["kernel gather on (64, 128) by indices in device memory (1.02 kB)"],
         ["kernel gather on (9, 128) by 137 indices uploaded with the submission (548 B)"],
         ["kernel gather_words on (64, 384) by 384 indices uploaded with the submission (1.54 kB)"],
         ["kernel rows on (64, 3)"],
@@ -168,25 +168,26 @@ def test_indices_print_what_runs(device: wg.Device, monkeypatch: pytest.MonkeyPa
         ["kernel scatter on (64, 128) by 128 indices uploaded with the submission (512 B)"],
         ["buffer copy of 32.8 kB: contiguous words on both sides"],
         [
-            "kernel last_writer_indices on (64,) by indices in device memory to the winner indices",
-            "kernel scatter on (64, 32) by indices in device memory",
+            "kernel last_writer_indices on (64,) by indices in device memory (512 B) to the winner indices",
+            "kernel scatter on (64, 32) by indices in device memory (512 B)",
         ],
         [
-            "kernel last_writer_indices on (128,) by indices in device memory to the winner indices",
-            "kernel scatter_subword on (64, 128, 3) by indices in device memory",
+            "kernel last_writer_indices on (128,) by indices in device memory (1.02 kB) "
+            "to the winner indices",
+            "kernel scatter_subword on (64, 128, 3) by indices in device memory (1.02 kB)",
         ],
     ]
 
 
-@pytest.mark.parametrize("room", [0, 1])
+@pytest.mark.parametrize("held", [0, 1])
 def test_what_a_binding_does_not_hold_goes_as_windows(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, room: int
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
     """At both sides of the largest binding, for reads and writes by indices of the host and of the GPU."""
     alignment = device.limits.binding_alignment_nbytes
     nbytes = 64 * max(alignment, 32)
     both = placed(device, Layout.packed((nbytes // 32, 8)), "float32")
-    limits = replace(device.limits, binding_nbytes=nbytes + alignment - 16 * (1 - room))
+    limits = replace(device.limits, binding_nbytes=nbytes + alignment - 16 * (1 - held))
     monkeypatch.setattr(device, "limits", limits)
     order = np.random.default_rng(3).permutation(len(both.array))[:30]
     values = random_values((30, 8), "float32")
@@ -198,7 +199,7 @@ def test_what_a_binding_does_not_hold_goes_as_windows(
         check_bytes(read_buffer(both.buffer), both.content)
     names = {step.name for plan in plans for step in plan.steps}
     kernels = {"gather", "scatter", "last_writer_indices"}
-    assert kernels <= names if room else not kernels & names
+    assert kernels <= names if held else not kernels & names
 
 
 @pytest.mark.every_adapter

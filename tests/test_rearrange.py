@@ -37,7 +37,7 @@ layouts = st.integers(0, 5).flatmap(
 
 
 def grid_of(layout: Layout) -> NDArray[np.int64]:
-    """Where each index lies, in an array of the layout's sizes."""
+    """The place of each index, in an array of the layout's sizes."""
     return elements_of(layout).reshape(layout.sizes)
 
 

@@ -16,7 +16,7 @@ from wgslice.plans.profiles import Costs, shipped
 
 pytestmark = pytest.mark.slow
 
-FIGURES = {"shipped": shipped("lavapipe-25-0")}
+COST_MODELS = {"shipped": shipped("lavapipe-25-0")}
 TINY = Case("tiny", "uint16", (70, 90), np.s_[::-2, 1:])
 
 
@@ -28,7 +28,7 @@ def regret(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @on_one_adapter
 def test_every_strategy_of_a_case_is_checked_and_timed(regret: ModuleType) -> None:
-    found = regret.measure_case(TINY, 1, FIGURES, None)
+    found = regret.measure_case(TINY, 1, COST_MODELS, None)
     names = [strategy.name for strategy in found.strategies]
     assert len(set(names)) == len(names) > 2
     assert "slice1" in names
@@ -47,24 +47,24 @@ def test_a_strategy_that_is_wrong_is_refused(regret: ModuleType, monkeypatch: py
 
     monkeypatch.setattr(regret, "run", nothing)
     with pytest.raises(ValueError, match=r"^tiny by \w+( of pairs)?: wrong"):
-        regret.measure_case(TINY, 1, FIGURES, None)
+        regret.measure_case(TINY, 1, COST_MODELS, None)
 
 
 @on_one_adapter
 def test_costs_are_judged_by_times_that_are_kept(regret: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = [strategy.name for strategy in regret.measure_case(TINY, 1, FIGURES, None).strategies]
+    names = [strategy.name for strategy in regret.measure_case(TINY, 1, COST_MODELS, None).strategies]
     monkeypatch.delattr(regret, "run")  # nothing runs
     times = {name: 1.0 + number for number, name in enumerate(names)}
-    found = regret.measure_case(TINY, 0, FIGURES, times)
+    found = regret.measure_case(TINY, 0, COST_MODELS, times)
     assert found.best.name == names[0]
     assert found.value("shipped") == times[found.chosen["shipped"][0]]
     with pytest.raises(KeyError, match=names[-1]):
-        regret.measure_case(TINY, 0, FIGURES, {name: times[name] for name in names[:-1]})
+        regret.measure_case(TINY, 0, COST_MODELS, {name: times[name] for name in names[:-1]})
 
 
 def test_shipped_costs_are_medians_and_the_longest_compilation() -> None:
     figures = importlib.import_module("bench.figures")
-    known = FIGURES["shipped"]
+    known = COST_MODELS["shipped"]
 
     def slower(factor: float) -> Costs:
         classes = {

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import wgslice as wg
 
 MIB = 2**20
-SIZES = (MIB, MIB + 5, MIB + 16, 2 * MIB)  # bytes; of the second the last 11 of the buffer are beside it
+SIZES = (MIB, MIB + 5, MIB + 16, 2 * MIB)  # bytes; the second leaves 11 of its buffer
 
 
 def numbers(size: int, seed: int) -> NDArray[np.uint8]:
@@ -28,7 +28,7 @@ def numbers(size: int, seed: int) -> NDArray[np.uint8]:
 
 
 def behind(x: wg.Tensor) -> NDArray[Any]:
-    """The bytes of a packed tensor's buffer beside the tensor."""
+    """The bytes of a packed tensor's buffer after the tensor."""
     return wg.from_buffer(x.buffer, (x.buffer.size,), np.uint8).numpy()[x.offset + x.nbytes :]
 
 
@@ -44,7 +44,7 @@ def exposed(x: wg.Tensor) -> wg.Tensor:
 
 
 def written(x: wg.Tensor) -> wg.Tensor:
-    """A copy into an empty tensor, beside which there are zeros."""
+    """A copy into an empty tensor, after which there are zeros."""
     out = wg.empty(x.size, np.uint8, device=x.device)
     check_same(behind(out), np.zeros(-x.size % 16, np.uint8))
     wg.copyto(out, x)

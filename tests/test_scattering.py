@@ -92,7 +92,7 @@ def test_a_value_in_the_same_buffer_is_read_before_writes(
 
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_device_indices_out_of_range_are_dropped(device: wg.Device, dtype: str) -> None:
-    """Negative ones count from the end, and the last of equal ones stays, beside arrays and slices too."""
+    """Negative ones count from the end, and the last of equal ones stays, among arrays and slices too."""
     both = placed(device, Layout.packed((5, 4, 3)), "int16")
     info = np.iinfo(dtype)
     values = [1, 4, 5, 1, 100, -1, -4, 3, -100, -5, -6, 2**32 + 2, 2 - 2**32, 2**64 - 2, info.min, info.max]
@@ -189,7 +189,7 @@ def test_copyto_where_a_mask_is_true_writes_what_numpy_does(
 @pytest.mark.parametrize("dtype", MASKED)
 @pytest.mark.parametrize("where", ["device", "host"])
 def test_many_elements_at_a_mask(device: wg.Device, dtype: str, where: str) -> None:
-    """Also with bytes beside them in their words, and pixels of three elements."""
+    """Also with other bytes in their words, and pixels of three elements."""
     for sizes, rank in (((203, 97), 2), ((61, 53, 3), 2), ((61, 53, 4), 2), ((4099, 7), 1)):
         both = placed(device, Layout.packed(sizes, 1), dtype)
         mask = np.random.default_rng(3).random(sizes[:rank]) < 0.5

@@ -174,7 +174,7 @@ FAULTS = {
 }
 
 
-# A kernel beside each group that stays right; `test_a_healthy_device_passes` tries all of them.
+# A kernel outside of each group, which stays right; `test_a_healthy_device_passes` tries all of them.
 HEALTHY = {"blocks": Kernel.ROW_ENDS, "words": Kernel.WIDE_ROWS, "elements": Kernel.INSERT_WORDS}
 
 

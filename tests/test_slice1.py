@@ -133,8 +133,8 @@ def test_every_window_of_a_short_vector(device: wg.Device, width: int) -> None:
     sources = {size: random_bytes(whole_words((size + 3) * width), size) for size in range(1, 6)}
     inputs = {size: make_buffer(device, content) for size, content in sources.items()}
     windows = [(size, window) for size in sources for window in all_windows(size)]
-    room = sum(window.output_sizes[0] + 1 for _, window in windows)
-    expected = random_bytes(whole_words((room + 1) * width), 99)
+    count = sum(window.output_sizes[0] + 1 for _, window in windows)
+    expected = random_bytes(whole_words((count + 1) * width), 99)
     output = make_buffer(device, expected)
     position = 1
     for number, (size, window) in enumerate(windows):

@@ -161,7 +161,7 @@ def test_a_gradient_within_one_buffer(device: wg.Device) -> None:
 
 
 def test_a_clear_needs_whole_words(device: wg.Device) -> None:
-    """One byte less or beside, and the zeros are written around the window instead."""
+    """One byte less or further along, and the zeros are written around the window instead."""
     for skip, nbytes, cleared in (
         (0, 64, True),
         (4, 60, True),

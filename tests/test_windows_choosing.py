@@ -38,12 +38,12 @@ def extracted(profile: Profile, row: int, *, width: int = 1) -> wg.Plan:
     return planned_windows(profile, windows_of((ROWS, row), (COUNT * ROWS, row + 1), width))
 
 
-def inserted(profile: Profile, row: int, *, width: int = 1, source_room: float = inf) -> wg.Plan:
+def inserted(profile: Profile, row: int, *, width: int = 1, source_capacity_nbytes: float = inf) -> wg.Plan:
     """The plan of windows of rows of `row` elements that are inserted where they were extracted."""
     dtype = f"u{width}"
     sides = wg.TensorDesc(dtype, (COUNT, ROWS, row)), wg.TensorDesc(dtype, (COUNT * ROWS, row + 1))
     asked = wg.InsertWindows(*sides, OFFSETS, overlap="last")
-    return planned_windows(profile, asked, source_capacity_nbytes=source_room)
+    return planned_windows(profile, asked, source_capacity_nbytes=source_capacity_nbytes)
 
 
 def steps_seconds(plan: wg.Plan, profile: Profile) -> float:
@@ -190,7 +190,7 @@ def test_work_of_which_nothing_is_known_is_not_taken() -> None:
 def test_windows_left_out_of_blocks_take_the_cheapest_kernel() -> None:
     for rate, kernel in ((1e9, "insert_words"), (1e6, "insert_windows")):
         profile = costing(CPU, {"insert_words 4": (0.0, rate)})
-        plan = inserted(profile, 1000, source_room=COUNT * ROWS * 1000 - 16)
+        plan = inserted(profile, 1000, source_capacity_nbytes=COUNT * ROWS * 1000 - 16)
         assert names_of(plan) == ["insert_rows", "insert_words", kernel]
         rest = str(plan.steps[-1])
         assert rest.startswith(f"kernel {kernel} on 1 windows")

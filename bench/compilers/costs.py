@@ -84,8 +84,8 @@ def once(text: str) -> str:
 def works(cycles: Mapping[str, float], steps: Steps) -> dict[CostClass, ClassCost]:
     """Return the cost of each class from the cycles of its variants."""
     found: dict[CostClass, ClassCost] = {}
-    for work, dealt in steps.items():
-        points = [(step.invocation_nbytes, 1, seconds(step, cycles[name])) for name, step in dealt]
+    for work, named in steps.items():
+        points = [(step.invocation_nbytes, 1, seconds(step, cycles[name])) for name, step in named]
         found[work] = work_of(work, points, 0.0, found)
     return found
 
@@ -100,13 +100,13 @@ def main() -> int:
     chosen: list[Variant] = []
     steps: dict[CostClass, list[tuple[str, Dispatched]]] = {}
     for probe in probes():
-        dealt = []
+        named = []
         for step in probe.steps(PROBE_NBYTES, LIMITS):
             variant = variant_of(str(probe.work), step)
-            dealt.append((f"{variant.entry_point}-{len(chosen)}", step))
+            named.append((f"{variant.entry_point}-{len(chosen)}", step))
             is_of_windows = isinstance(step, WindowDispatch | IndexedDispatch)
             chosen.append(replace(variant, text=once(variant.text)) if is_of_windows else variant)
-        steps[probe.work] = dealt
+        steps[probe.work] = named
     with tempfile.TemporaryDirectory() as folder:
         write_modules(node, chosen, Path(folder))
         said = compile_folder(driver, Path(folder))["statistics"]

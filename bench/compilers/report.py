@@ -22,7 +22,7 @@ from bench.contest import ROOT
 from bench.report import RESULTS, write_json
 from bench.schedule import Schedule
 
-__all__ = ["FIGURES", "figures", "run_compilers"]
+__all__ = ["STATISTICS", "run_compilers", "selected"]
 
 NAGA = ROOT / ".naga"  # where `run` puts naga's package
 
@@ -31,7 +31,7 @@ NAGA = ROOT / ".naga"  # where `run` puts naga's package
 # (only Intel's vary in size), with both sides of a branch. Cycles are of Intel a thread's from start to end,
 # waits for memory included, loops ten times; of NVIDIA the delays in its listing; of Mali the busiest unit's.
 # Registers are of Intel 32 bytes of a subgroup, of Adreno four words of an invocation.
-FIGURES: dict[str, tuple[bool, tuple[str, ...]]] = {
+STATISTICS: dict[str, tuple[bool, tuple[str, ...]]] = {
     "instructions": (True, ("Instructions", "Instruction Count", "Instruction count")),
     "memory instructions": (True, ("Memory Instructions",)),
     "inverse throughput": (True, ("Inverse Throughput",)),
@@ -105,17 +105,17 @@ def kept_of(variant: Variant, number: int, found: Mapping[str, Any]) -> dict[str
     """Return a variant as JSON: its slices, and the statistics of each compiler."""
     name = f"{variant.entry_point}-{number}"
     said = {
-        driver: figures(variant, answer["statistics"][name])
+        driver: selected(variant, answer["statistics"][name])
         for driver, answer in found.items()
         if name in answer.get("statistics", {})
     }
     return {"kernel": variant.kernel, "slices": list(variant.slices), "compilers": said}
 
 
-def figures(variant: Variant, statistics: Mapping[str, float]) -> dict[str, float]:
+def selected(variant: Variant, statistics: Mapping[str, float]) -> dict[str, float]:
     """Select the statistics of a driver that are compared."""
     found = {}
-    for label, (per_block, names) in FIGURES.items():
+    for label, (per_block, names) in STATISTICS.items():
         value = next((statistics[name] for name in names if name in statistics), None)
         if value is not None:
             found[label] = round(variant.per_block(value), 1) if per_block else value

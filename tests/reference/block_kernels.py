@@ -173,10 +173,10 @@ class Ahead(NamedTuple):
 
 def group_places(row: Pixels, width_nbytes: int) -> Ahead:
     """The elements of a group, and of the pixel that it ends inside of."""
-    lanes = WIDEST_NBYTES // width_nbytes
-    element = np.arange(row.group_blocks * lanes + row.unaligned * (row.channels - 1))
+    per_vector = WIDEST_NBYTES // width_nbytes
+    element = np.arange(row.group_blocks * per_vector + row.unaligned * (row.channels - 1))
     if row.apart:
-        return Ahead(element % lanes, element // lanes)
+        return Ahead(element % per_vector, element // per_vector)
     return Ahead(element // (row.channels * row.repeats), element % row.channels)
 
 

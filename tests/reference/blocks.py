@@ -70,7 +70,7 @@ def mask_of(extents: Extents, block: Words) -> Flags:
 
 
 def mask_from(start: Words, block: Words) -> Flags:
-    """The bytes of blocks from `start` on, which lies in them, before them or after them."""
+    """The bytes of blocks from `start` on, which is in them, before them or after them."""
     base = block * NBYTES
     return mask(np.clip(start, base, base + NBYTES) - base, np.full_like(base, NBYTES))
 

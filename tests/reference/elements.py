@@ -61,7 +61,7 @@ def row_dimensions(block: np.void, step: Dispatch) -> tuple[int, np.uint32]:
 
 
 def ahead(block: np.void, step: Dispatch, strides: str, c: Words) -> Words:
-    """How far a row's c-th element lies from its first."""
+    """The distance of a row's c-th element from its first."""
     last = int(block["rank"]) - 1
     if not step.share.paired:
         return np.asarray(c * block[strides][last], np.uint32)
@@ -95,18 +95,18 @@ def copy_rows(block: np.void, step: Dispatch, source: Observed, unit_nbytes: int
 
 def subword_rows(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
     """Mirrors `wgsl/subword_rows.wgsl`."""
-    lanes = WORD_NBYTES // step.width_nbytes
+    per_word = WORD_NBYTES // step.width_nbytes
     dimensions, size = row_dimensions(block, step)
     pieces = find_pieces(block, step.share, int(block["count"]))
     source_rows, target_rows = find_places(block, pieces.row, dimensions)
-    extents = find_extents(target_rows, size, lanes)
+    extents = find_extents(target_rows, size, per_word)
     owner, word = taken(step.share, pieces, extents.whole_unit, extents.stop_unit)
-    c = elements_of(word, lanes) - target_rows[owner, None]
+    c = elements_of(word, per_word) - target_rows[owner, None]
     read = source_rows[owner, None] + ahead(block, step, "source_strides", c)
     values = source.elements(read, step.width_nbytes, owner[:, None])
     _, before = find_places(block, pieces.row - np.uint32(1), dimensions)
-    shared = (pieces.row > 0) & (before + size > extents.first_unit * np.uint32(lanes))
-    edge_owner, edge = find_edges(step.share, pieces, extents, lanes, shared)
+    shared = (pieces.row > 0) & (before + size > extents.first_unit * np.uint32(per_word))
+    edge_owner, edge = find_edges(step.share, pieces, extents, per_word, shared)
     edges = edge_words(block, step, (source, target), Edge(edge, pieces.row[edge_owner], edge_owner))
     return Writes(
         WORD_NBYTES,
@@ -118,18 +118,18 @@ def subword_rows(block: np.void, step: Dispatch, source: Observed, target: Obser
 
 def subword_ends(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
     """Mirrors `wgsl/subword_ends.wgsl`."""
-    lanes = np.uint32(WORD_NBYTES // step.width_nbytes)
+    per_word = np.uint32(WORD_NBYTES // step.width_nbytes)
     dimensions, size = row_dimensions(block, step)
     pieces = find_pieces(block, step.share, int(block["count"]))
     _, start = find_places(block, pieces.row, dimensions)
-    extents = find_extents(start, size, 4 * int(lanes))
+    extents = find_extents(start, size, 4 * int(per_word))
     is_head = pieces.number < 4
     unit = np.where(is_head, extents.first_unit, extents.stop_unit)
     word = np.asarray(unit * np.uint32(4) + pieces.number % np.uint32(4), np.uint32)
     _, before = find_places(block, pieces.row - np.uint32(1), dimensions)
-    taken_ = (pieces.row > 0) & (before + size > word * lanes)
+    taken_ = (pieces.row > 0) & (before + size > word * per_word)
     whole = is_head & (extents.first_unit == extents.whole_unit)
-    mine = (word * lanes < extents.stop) & ((word + np.uint32(1)) * lanes > start) & ~taken_ & ~whole
+    mine = (word * per_word < extents.stop) & ((word + np.uint32(1)) * per_word > start) & ~taken_ & ~whole
     own = np.flatnonzero(mine).astype(np.uint32)
     edges = Edge(word[mine], pieces.row[mine], own)
     return Writes(WORD_NBYTES, edges.unit, edge_words(block, step, (source, target), edges), own)
@@ -157,26 +157,26 @@ def edge_words(block: np.void, step: Dispatch, memories: tuple[Observed, Observe
     return words
 
 
-def elements_of(word: Words, lanes: int) -> Words:
+def elements_of(word: Words, per_word: int) -> Words:
     """The elements of words, or the words of elements, along a new last axis."""
-    return np.asarray(word[:, None] * np.uint32(lanes) + np.arange(lanes, dtype=np.uint32), np.uint32)
+    return np.asarray(word[:, None] * np.uint32(per_word) + np.arange(per_word, dtype=np.uint32), np.uint32)
 
 
 def subword_runs(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
     """Mirrors `wgsl/subword_runs.wgsl`."""
-    share, lanes = step.share, WORD_NBYTES // step.width_nbytes
+    share, per_word = step.share, WORD_NBYTES // step.width_nbytes
     invocation = invocation_numbers(share)
-    group, lane = np.divmod(invocation, np.uint32(share.workgroup_size))
+    group, local = np.divmod(invocation, np.uint32(share.workgroup_size))
     step_units, first = (
-        (1, lane * np.uint32(share.each)) if share.contiguous else (share.workgroup_size, lane)
+        (1, local * np.uint32(share.each)) if share.contiguous else (share.workgroup_size, local)
     )
     first += group * np.uint32(share.workgroup_size * share.each)
     number = first[:, None] + np.arange(share.each, dtype=np.uint32) * np.uint32(step_units)
     taken_ = number < block["count"]
     own = np.broadcast_to(invocation[:, None], number.shape)[taken_]
-    word = block["target_offset"] // np.uint32(lanes) + number[taken_]
+    word = block["target_offset"] // np.uint32(per_word) + number[taken_]
 
-    target_elements = elements_of(word, lanes)
+    target_elements = elements_of(word, per_word)
     inside = target_elements >= block["target_offset"]
     rest = target_elements - block["target_offset"]
     source_elements = np.full_like(rest, block["source_offset"])

@@ -22,8 +22,8 @@ from wgslice.plans.launch import Share
 from wgslice.plans.steps import Dispatch
 
 
-class Lanes(NamedTuple):
-    """Where each lane of each workgroup begins: arrays of the shape (workgroups, lanes)."""
+class Invocations(NamedTuple):
+    """The first element of each invocation: arrays of the shape (workgroups, invocations)."""
 
     invocation: Words
     source_element: Words  # of its plane's first element
@@ -32,43 +32,43 @@ class Lanes(NamedTuple):
     row: Words
 
 
-def find_lanes(block: np.void, share: Share) -> Lanes:
-    """The places of all lanes, workgroups beyond the last tile left out."""
+def find_invocations(block: np.void, share: Share) -> Invocations:
+    """The first elements of all invocations, without workgroups beyond the last tile."""
     assert share.tiling is not None
     invocation = invocation_numbers(share).reshape(-1, share.workgroup_size)[: int(block["count"])]
     number = find_tile_numbers(block, invocation[:, 0] // np.uint32(share.workgroup_size))
-    lane = np.arange(share.workgroup_size, dtype=np.uint32)
+    local = np.arange(share.workgroup_size, dtype=np.uint32)
     below = np.uint32(share.workgroup_size) >> block["across_shift"]
     each = np.uint32(share.each)
     tile_columns = max(block["ahead_columns"] * each, np.uint32(1) << block["across_shift"])
     tile_rows = max(block["ahead_rows"] * each, below)
     column, row = number.column * tile_columns, number.row * tile_rows
     source_element, target_element = find_places(block, number.plane, int(block["rank"]) - 2)
-    return Lanes(
+    return Invocations(
         invocation,
-        source_element[:, None] + np.zeros_like(lane),
-        target_element[:, None] + np.zeros_like(lane),
-        column[:, None] + (lane & ((np.uint32(1) << block["across_shift"]) - np.uint32(1))),
-        row[:, None] + (lane >> block["across_shift"]),
+        source_element[:, None] + np.zeros_like(local),
+        target_element[:, None] + np.zeros_like(local),
+        column[:, None] + (local & ((np.uint32(1) << block["across_shift"]) - np.uint32(1))),
+        row[:, None] + (local >> block["across_shift"]),
     )
 
 
 def copy_units(block: np.void, step: Dispatch, source: Observed, unit_nbytes: int) -> Writes:
     """Whole elements of planes, written in units."""
-    lanes = find_lanes(block, step.share)
+    first = find_invocations(block, step.share)
     last = int(block["rank"]) - 1
     k = np.arange(step.share.each, dtype=np.uint32)
-    column = lanes.column[..., None] + k * block["ahead_columns"]
-    row = lanes.row[..., None] + k * block["ahead_rows"]
+    column = first.column[..., None] + k * block["ahead_columns"]
+    row = first.row[..., None] + k * block["ahead_rows"]
     inside = (column < block["sizes"][last]) & (row < block["sizes"][last - 1])
     source_elements, target_elements = (
         (first[..., None] + row * block[strides][last - 1] + column * block[strides][last])[inside]
         for first, strides in (
-            (lanes.source_element, "source_strides"),
-            (lanes.target_element, "target_strides"),
+            (first.source_element, "source_strides"),
+            (first.target_element, "target_strides"),
         )
     )
-    own = np.broadcast_to(lanes.invocation[..., None], inside.shape)[inside]
+    own = np.broadcast_to(first.invocation[..., None], inside.shape)[inside]
     return write_elements(
         source, Copied(source_elements, target_elements, own), step.width_nbytes, unit_nbytes
     )
@@ -91,19 +91,19 @@ def wide_grid(block: np.void, step: Dispatch, source: Observed, _target: Observe
 
 def shifted_grid(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
     """Mirrors `wgsl/shifted_grid.wgsl`."""
-    lanes = find_lanes(block, step.share)
+    first = find_invocations(block, step.share)
     last, width = int(block["rank"]) - 1, np.uint32(step.width_nbytes)
-    exists = lanes.row < block["sizes"][last - 1]
-    row, column = lanes.row[exists], lanes.column[exists]
-    source_element = lanes.source_element[exists] + row * block["source_strides"][last - 1]
-    target_element = lanes.target_element[exists] + row * block["target_strides"][last - 1]
+    exists = first.row < block["sizes"][last - 1]
+    row, column = first.row[exists], first.column[exists]
+    source_element = first.source_element[exists] + row * block["source_strides"][last - 1]
+    target_element = first.target_element[exists] + row * block["target_strides"][last - 1]
     extents = find_extents(target_element * width, block["sizes"][last] * width, WIDEST_NBYTES)
     columns = column[:, None] + np.arange(step.share.each, dtype=np.uint32) * block["ahead_columns"]
     inside = columns < (extents.stop_unit - extents.whole_unit)[:, None]
     owner = np.broadcast_to(np.arange(len(row))[:, None], inside.shape)[inside]
     unit = extents.whole_unit[owner] + columns[inside]
     sources = find_sources(step, source_element[owner], target_element[owner], unit)
-    own = lanes.invocation[exists][owner]
+    own = first.invocation[exists][owner]
     return Writes(WIDEST_NBYTES, unit, read_blocks(step, source, sources, own), own)
 
 
@@ -122,15 +122,15 @@ class Vectors(NamedTuple):
     """Vectors of tiles: arrays of the shape (tiles, down, across)."""
 
     number: Words  # from the start of the binding
-    exists: Flags  # whether it lies in the plane
+    exists: Flags  # whether it is in the plane
     invocation: Words  # that moves it
 
 
 def wide_tiles(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
     """Mirrors `wgsl/wide_tiles.wgsl`."""
-    side, lanes = step.share.each, WIDEST_NBYTES // step.width_nbytes  # elements: of a tile, of a vector
-    every, first = np.arange(side, dtype=np.uint32), np.arange(0, side, lanes, dtype=np.uint32)
-    vectors = np.arange(side // lanes, dtype=np.uint32)
+    side, per_vector = step.share.each, WIDEST_NBYTES // step.width_nbytes  # elements: of a tile, of a vector
+    every, first = np.arange(side, dtype=np.uint32), np.arange(0, side, per_vector, dtype=np.uint32)
+    vectors = np.arange(side // per_vector, dtype=np.uint32)
     rows_apart = 4 // step.width_nbytes if step.width_nbytes < 4 else step.source.strides[-2]
     down = find_vectors(
         block, step, "source_strides", (first[:, None], every), every * len(vectors) + vectors[:, None]
@@ -144,7 +144,9 @@ def wide_tiles(block: np.void, step: Dispatch, source: Observed, _target: Observ
     )
     tile = np.zeros((*down.exists.shape, WIDEST_NBYTES), np.uint8)
     tile[down.exists] = source.blocks(down.number[down.exists], down.invocation[down.exists])
-    rows = tile.view(f"V{step.width_nbytes}").transpose(0, 1, 3, 2).reshape(-1, side, len(vectors), lanes)
+    rows = (
+        tile.view(f"V{step.width_nbytes}").transpose(0, 1, 3, 2).reshape(-1, side, len(vectors), per_vector)
+    )
     return Writes(
         WIDEST_NBYTES, along.number[along.exists], rows[along.exists], along.invocation[along.exists]
     )
@@ -153,7 +155,7 @@ def wide_tiles(block: np.void, step: Dispatch, source: Observed, _target: Observ
 def find_vectors(
     block: np.void, step: Dispatch, strides: str, inside: tuple[Words, Words], turn: Words
 ) -> Vectors:
-    """The vectors whose first elements lie `inside` of each tile, and who moves them, lane after lane."""
+    """The vectors whose first elements are `inside` of each tile, and their invocations, in order."""
     share, last = step.share, int(block["rank"]) - 1
     side, size = np.uint32(share.each), np.uint32(share.workgroup_size)
     group = invocation_numbers(share)[:: share.workgroup_size] // size

@@ -48,7 +48,7 @@ def trace_indexed(
 
 
 class Tables(NamedTuple):
-    """What kernels bind beside source and target."""
+    """Bindings of kernels besides source and target."""
 
     indices: Indices
     winners: Words | None  # on places, where several indices may name one
@@ -153,20 +153,20 @@ def gather_words(
     block: np.void, step: IndexedDispatch, source: Observed, target: Observed, tables: Tables
 ) -> Writes:
     """Mirrors `wgsl/gather_words.wgsl`; words of several rows are listed once."""
-    lanes, last = np.uint32(WORD_NBYTES // step.width_nbytes), int(block["rank"]) - 1
+    per_word, last = np.uint32(WORD_NBYTES // step.width_nbytes), int(block["rank"]) - 1
     start = block["target_offset"]
     invocation = invocation_numbers(step.share)
     number = invocation[:, None] * block["each"] + np.arange(block["each"], dtype=np.uint32)
-    mine = (number + start // lanes) * lanes < start + block["elements"]
+    mine = (number + start // per_word) * per_word < start + block["elements"]
     own = np.broadcast_to(invocation[:, None], number.shape)[mine]
-    word = number[mine] + start // lanes
-    element = elements_of(word, int(lanes)) - start
+    word = number[mine] + start // per_word
+    element = elements_of(word, int(per_word)) - start
     inside = element < block["elements"]
     row = divide(element[inside], block["multipliers"][last], block["shifts"][last])
     c = element[inside] - row * block["sizes"][last]
     rows = find_rows(block, step, row)
     reached = find_reached(block, step, tables, rows, c)
-    values = target.elements(elements_of(word, int(lanes)), step.width_nbytes, own[:, None])
+    values = target.elements(elements_of(word, int(per_word)), step.width_nbytes, own[:, None])
     by = np.broadcast_to(own[:, None], inside.shape)[inside]
     read = rows.source + c * block["source_strides"][last] + reached.elements
     values[inside] = source.elements(read, step.width_nbytes, by)
@@ -224,14 +224,14 @@ def masked_words(
     block: np.void, step: IndexedDispatch, source: Observed, target: Observed, tables: Tables
 ) -> Writes:
     """Mirrors `wgsl/masked_words.wgsl`."""
-    lanes = np.uint32(WORD_NBYTES // step.width_nbytes)
+    per_word = np.uint32(WORD_NBYTES // step.width_nbytes)
     start, elements = block["target_offset"], block["elements"]
     pieces = find_pieces(block, step.share, 1)
     nowhere = np.zeros_like(pieces.row)
-    stop_word = (start + elements + lanes - np.uint32(1)) // lanes
-    owner, word = taken(step.share, pieces, nowhere + start // lanes, nowhere + stop_word)
-    values = target.elements(elements_of(word, int(lanes)), step.width_nbytes, owner[:, None])
-    ahead = elements_of(word, int(lanes)) - start
+    stop_word = (start + elements + per_word - np.uint32(1)) // per_word
+    owner, word = taken(step.share, pieces, nowhere + start // per_word, nowhere + stop_word)
+    values = target.elements(elements_of(word, int(per_word)), step.width_nbytes, owner[:, None])
+    ahead = elements_of(word, int(per_word)) - start
     inside = ahead < elements
     inside[inside] = tables.indices[block["table_offsets"][0] + ahead[inside]] != 0
     by = np.broadcast_to(owner[:, None], inside.shape)[inside]

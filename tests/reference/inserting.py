@@ -25,7 +25,7 @@ NBYTES = np.uint32(WIDEST_NBYTES)
 
 
 class TensorRows(NamedTuple):
-    """Rows of windows on their way into a tensor, in bytes."""
+    """Rows of windows that are inserted into a tensor, in bytes."""
 
     window: Words  # windows before their own, of all that there are
     winner: Words  # winners before those of their first indices, modulo 2^32

@@ -15,7 +15,7 @@ Offsets = NDArray[np.int32]  # (windows, rank)
 
 
 class Tables(NamedTuple):
-    """What kernels of windows bind beside source and target."""
+    """Bindings of kernels of windows besides source and target."""
 
     offsets: Offsets
     winners: Words | None  # on the tensor's indices, where windows may overlap

@@ -56,7 +56,7 @@ def extract_windows(
     found = find_elements(block, step, tables.offsets)
     found = found.of(~found.inside | (found.tensor < block["segment"]))
     nbytes = step.element_nbytes
-    # What lies outside of the tensor is read anywhere, and then replaced.
+    # Elements outside of the tensor are read anywhere, and then replaced.
     read = np.where(found.inside, found.tensor, np.uint32(0))
     copied = Copied(read, found.batch, found.invocation)
     writes = write_elements(source, copied, nbytes, min(nbytes, WORD_NBYTES))

@@ -176,7 +176,7 @@ def say(message: str) -> None:
 
 
 def keep(record: Record) -> Path:
-    """Write a record where devices look for it, atomically; raises OSError where it cannot."""
+    """Write a record where devices read it, atomically; raises OSError where it cannot."""
     path = folder() / record.machine.file_name(compared=record.constants.keys() == set(COMPARED))
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(path) as part:

@@ -47,7 +47,7 @@ class Kernel(Enum):
     LAST_WRITER_INDICES = "last_writer_indices"
     MASKED_WORDS = "masked_words"
 
-    __hash__ = object.__hash__  # of singletons; Enum's own is a call of Python, at each look into a table
+    __hash__ = object.__hash__  # of singletons; Enum's own is a call of Python per lookup
 
 
 # Kernels that split a row of the last dimension, or of two, over invocations; one must exist.

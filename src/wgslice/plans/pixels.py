@@ -27,7 +27,7 @@ class Pixels:
     """Rows of pixels: what their kernel is compiled for."""
 
     channels: int
-    repeats: int  # times that a pixel is written, beside itself
+    repeats: int  # times that a pixel is written in a row
     pixel_step: int  # elements from one pixel to the next in a part of the source
     channel_step: int  # elements from one channel to the next in what is read, part after part
     group_blocks: int  # vectors of 16 bytes per invocation
@@ -88,7 +88,7 @@ def has_planes(target: Layout) -> bool:
 
 
 def are_pixels(source: Layout, target: Layout, width_nbytes: int) -> bool:
-    """Whether rows are pixels of 2 to 4 channels, or every third element, near each other in the source."""
+    """Whether rows are pixels of 2 to 4 channels, or every third element, at a short stride in the source."""
     nested = target.is_nested
     source, target = as_pixels(source, target)
     if not 2 <= target.rank <= MAX_RANK or target.sizes[-1] > MAX_CHANNELS:
@@ -108,11 +108,11 @@ def are_pixels(source: Layout, target: Layout, width_nbytes: int) -> bool:
         return whole and repeats == 1 and row_nbytes >= MIN_ROW_NBYTES
     if repeats > 1:
         group_nbytes, each_nbytes = pixels.group_blocks * WIDEST_NBYTES, repeats * channels * width_nbytes
-        beside = target.strides[axis : axis + 2] == (repeats * channels, channels)
-        if pixels.unaligned or pixels.parts > 1 or group_nbytes % each_nbytes or not beside:
+        adjacent = target.strides[axis : axis + 2] == (repeats * channels, channels)
+        if pixels.unaligned or pixels.parts > 1 or group_nbytes % each_nbytes or not adjacent:
             return False
-    beside = target.strides[-2] == channels and target.strides[-1] == (channels > 1)
-    return nested and beside and row_nbytes * channels >= MIN_ROW_NBYTES
+    adjacent = target.strides[-2] == channels and target.strides[-1] == (channels > 1)
+    return nested and adjacent and row_nbytes * channels >= MIN_ROW_NBYTES
 
 
 # what is written at a step
@@ -120,7 +120,7 @@ def are_pixels(source: Layout, target: Layout, width_nbytes: int) -> bool:
 
 # Runs at a larger step are rows of their own, so that no words between them are touched; longer runs are rows
 # for other kernels.
-FAR_STEP_NBYTES = MAX_RUN_NBYTES = 16
+MAX_STEP_NBYTES = MAX_RUN_NBYTES = 16
 
 
 def are_steps(source: Layout, target: Layout, width_nbytes: int) -> bool:
@@ -129,8 +129,8 @@ def are_steps(source: Layout, target: Layout, width_nbytes: int) -> bool:
         return target.rank > 0
     if target.rank < 2 or target.sizes[-1] * width_nbytes > MAX_RUN_NBYTES:
         return False
-    near = target.strides[-2] * width_nbytes <= FAR_STEP_NBYTES
-    return source.strides[-1] == 1 or (near and target.sizes[-1] <= MAX_CHANNELS)
+    is_short = target.strides[-2] * width_nbytes <= MAX_STEP_NBYTES
+    return source.strides[-1] == 1 or (is_short and target.sizes[-1] <= MAX_CHANNELS)
 
 
 def as_steps(source: Layout, target: Layout, width_nbytes: int) -> tuple[Layout, Layout]:
@@ -147,7 +147,7 @@ def row_dimensions(target: Layout, width_nbytes: int) -> int:
     """The number of last dimensions that make a row: elements, and runs at a short step."""
     in_runs = target.strides[-1] == 1
     step_nbytes = target.strides[-1 - in_runs] * width_nbytes
-    return in_runs + (step_nbytes <= FAR_STEP_NBYTES)
+    return in_runs + (step_nbytes <= MAX_STEP_NBYTES)
 
 
 def runs_per_word(target: Layout, width_nbytes: int) -> int:
@@ -182,18 +182,18 @@ def stepped_parts(source: Layout, target: Layout, width_nbytes: int) -> list[tup
     outer = target.rank - row_dimensions(target, width_nbytes)
     apart = target.rank - 1 if target.strides[-1] == 1 != source.strides[-1] else outer
     larger = target.strides[apart - 1] * width_nbytes if 0 < apart < target.rank else inf
-    if larger <= FAR_STEP_NBYTES and target.sizes[apart] <= MAX_CHANNELS:
+    if larger <= MAX_STEP_NBYTES and target.sizes[apart] <= MAX_CHANNELS:
         found = []
         for number in whole[apart]:
             keys: list[int | range] = [*whole[:apart], number, *whole[apart + 1 :]]
             found.append(stepped_parts(source.select(keys), target.select(keys), width_nbytes))
         return [part for parts in found for part in parts] if all(found) else []
-    ways = [[whole]]
+    splits = [[whole]]
     if outer:
         *before, rows = whole[:outer]
-        ways.append([[*before, every_second, *whole[outer:]] for every_second in (rows[::2], rows[1::2])])
-    for way in ways:
-        parts = [(source.select(keys), target.select(keys)) for keys in way]
+        splits.append([[*before, every_second, *whole[outer:]] for every_second in (rows[::2], rows[1::2])])
+    for keys_of_parts in splits:
+        parts = [(source.select(keys), target.select(keys)) for keys in keys_of_parts]
         if not any(rows_share_words(as_steps(*part, width_nbytes)[1], width_nbytes) for part in parts):
             return parts
     return []

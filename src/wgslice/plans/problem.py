@@ -25,7 +25,7 @@ class Table(NamedTuple):
     itemsize: int  # bytes an offset
     copy_from: bool = True  # whether its buffer's usages allow to copy from it
     capacity_nbytes: float = inf  # as `PlanContext` says of input and output
-    in_output: bool = False  # whether it lies in the output's buffer
+    in_output: bool = False  # whether it is in the output's buffer
     memory: Memory = Memory.OFFSETS
 
     @property

@@ -77,13 +77,13 @@ class CostClass(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def copy_class(kernel: Kernel, width_nbytes: int, paired: bool, lies: str, step: int) -> CostClass:
-    """The cost class of a copy, by how neighbours lie in the source and the elements from one to the next."""
+def copy_class(kernel: Kernel, width_nbytes: int, paired: bool, stride: str, step: int) -> CostClass:
+    """The cost class of a copy, by the stride of rows in the source: its pattern and its elements."""
     traits = ("paired",) if paired else ()
     if kernel in IN_BLOCKS:
         traits = (*traits, STEPS.get(step, STEPS[1]))
     elif kernel not in ALIKE:
-        traits = (*traits, lies)
+        traits = (*traits, stride)
     return CostClass(kernel, width_nbytes, traits)
 
 
