@@ -18,12 +18,12 @@ def storage_arrays(text: str) -> list[str]:
 
 
 def uses(text: str, name: str) -> list[re.Match[str]]:
-    """Where a module names an array, but for its declaration, the lengths of it, and comments."""
+    """Places where a module names an array, except its declaration, its lengths and comments."""
     return list(re.finditer(rf"(?<!> )(?<!arrayLength\(&)\b{name}\b(?![^\n]*\bvar<)", text))
 
 
 def closing(text: str, start: int) -> int:
-    """Where the bracket that opens at `start` is closed."""
+    """The place of the bracket that closes the one at `start`."""
     depth = 0
     for place in range(start, len(text)):
         depth += {"[": 1, "]": -1}.get(text[place], 0)

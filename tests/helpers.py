@@ -45,7 +45,7 @@ ADAPTERS = [name.strip() for name in named if name.strip()] or [""]
 
 
 def adapter_id(name: str) -> str:
-    """What a test's id calls an adapter."""
+    """The name of an adapter in a test's id."""
     return name or "best"
 
 
@@ -96,7 +96,7 @@ def view_bytes(buffer: Bytes, layout: Layout, width: int) -> NDArray[np.void]:
 
 
 def view_of(array: Any, key: Any) -> Any:
-    """What the key selects, also where NumPy would make a scalar of it."""
+    """The elements that a key selects, an array even where NumPy returns a scalar."""
     items = key if isinstance(key, tuple) else (key,)
     return array[items] if any(item is Ellipsis for item in items) else array[(*items, ...)]
 

@@ -23,7 +23,7 @@ INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uin
 
 
 def outcome(call: Callable[[], Any]) -> Any:
-    """What a call returns, or the type and words of what it raises."""
+    """The result of a call, or the type and message of its exception."""
     try:
         return call()
     except (IndexError, ValueError, TypeError) as error:

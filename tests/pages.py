@@ -77,7 +77,7 @@ def refreshed(page: Path) -> str:
 
 
 def help_of(words: list[str]) -> str:
-    """What a command prints as its help, 100 characters wide."""
+    """The help that a command prints, 100 characters wide."""
     environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
     command = [sys.executable, "-m", "wgslice.cli", *words]
     return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
@@ -120,7 +120,7 @@ def fits(value: str, shown: str) -> bool:
 
 
 def without_print(expression: ast.expr) -> ast.expr:
-    """What `print` is given; any other expression itself."""
+    """The argument of `print`; any other expression itself."""
     match expression:
         case ast.Call(func=ast.Name(id="print"), args=[value]):
             return value

@@ -294,7 +294,7 @@ def buffer_copies_of(plan: wg.Plan) -> list[BufferCopies]:
 
 
 def constants_of(step: OnGrid) -> dict[str, int]:
-    """What the kernel of a step is compiled with."""
+    """The constants that the kernel of a step is compiled with."""
     return override_constants(step)
 
 

@@ -64,7 +64,7 @@ class Array:
 
 
 def unwrapped(value: Any) -> Any:
-    """What `wgslice.array_api` is given."""
+    """The arguments of `wgslice.array_api`."""
     if isinstance(value, Array):
         return value.tensor
     if isinstance(value, list | tuple):
@@ -73,7 +73,7 @@ def unwrapped(value: Any) -> Any:
 
 
 def wrapped(value: Any) -> Any:
-    """What the suite is given."""
+    """The arguments of the suite."""
     if hasattr(value, "buffer") and hasattr(value, "layout"):
         return Array(value)
     if isinstance(value, list | tuple) and any(hasattr(each, "layout") for each in value):
@@ -82,7 +82,7 @@ def wrapped(value: Any) -> Any:
 
 
 def read_back(value: Any) -> Any:
-    """What NumPy is given."""
+    """The arguments of NumPy."""
     if isinstance(value, Array):
         return value.tensor.numpy()
     if isinstance(value, list | tuple):
@@ -91,7 +91,7 @@ def read_back(value: Any) -> Any:
 
 
 def uploaded(value: Any) -> Any:
-    """What NumPy gives."""
+    """The results of NumPy."""
     if isinstance(value, np.ndarray | np.generic):
         return Array(ours.asarray(np.asarray(value)))
     if isinstance(value, list | tuple):

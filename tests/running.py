@@ -39,7 +39,7 @@ def recorded_plans(monkeypatch: pytest.MonkeyPatch) -> list[wg.Plan]:
 
 
 def run_on_gpu(device: wg.Device, plan: wg.Plan, *sides: Bytes) -> Bytes:
-    """What a plan makes of a target; the sides are a source, the target, and perhaps a table of offsets."""
+    """A target after a plan has run; the sides are a source, the target, and perhaps a table of offsets."""
     return run_side_by_side(device, [(plan, *sides)])
 
 
@@ -73,7 +73,7 @@ def side_by_side(device: wg.Device, parts: Sequence[Bytes]) -> tuple[Bytes, list
 
 @contextmanager
 def counted(monkeypatch: pytest.MonkeyPatch, target: Any, names: Sequence[str]) -> Iterator[Counter[str]]:
-    """How often methods of an object are called."""
+    """Counts the calls of methods of an object."""
     counts: Counter[str] = Counter()
 
     def counting(name: str, method: Callable[..., Any]) -> Callable[..., Any]:

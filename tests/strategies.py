@@ -28,7 +28,7 @@ class Case:
 
     @property
     def source(self) -> Layout:
-        """What is read, index by index of the output."""
+        """The source's layout, index by index of the output."""
         starts = [
             offset if stride > 0 else offset + size - 1
             for offset, size, stride in zip(*self.window[:3], strict=True)

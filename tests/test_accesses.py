@@ -1,4 +1,4 @@
-"""What invocations touch of memory: the counting, and what the kernels for GPUs come to."""
+"""Memory that invocations access: the counting, and the counts of the kernels for GPUs."""
 
 from __future__ import annotations
 

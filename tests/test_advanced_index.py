@@ -100,7 +100,7 @@ def test_a_slice_between_arrays_puts_index_dimensions_first(key: Any) -> None:
 
 
 def id_of(key: Any) -> str:
-    """What a test of a key is called, the same in every process."""
+    """The name of a test of a key, the same in every process."""
     return re.sub(r" at 0x\w+", "", repr(key))
 
 

@@ -22,7 +22,7 @@ DTYPES = [
 
 @pytest.fixture(params=["numpy", pytest.param("torch", marks=pytest.mark.torch)])
 def library(request: pytest.FixtureRequest) -> Any:
-    """The other end: what both have here goes by one name."""
+    """The other end: functions that both have share a name."""
     return import_module(request.param)
 
 

@@ -429,7 +429,7 @@ TINY_ROUNDS = Task("tiny rounds", "float32", (1, 3, 8, 8), Rounds(4))
 TINY_FOCUS = Task("tiny focus", "float16", (2, 3, 6, 4), Focus())
 
 
-def test_tasks_are_distinct_and_say_their_bytes() -> None:
+def test_tasks_are_distinct_and_count_their_bytes() -> None:
     tasks: list[Case] = [*WINDOWS, *INSERTIONS, *GRADIENTS, *BATCHES, *GRAPHS]
     assert len({task.name for task in tasks}) == len(tasks)
     for task in (
@@ -452,7 +452,7 @@ def test_tasks_are_distinct_and_say_their_bytes() -> None:
     assert ((mirrored == plain).all(axis=(1, 2, 3)) | turned).all()
 
 
-def test_patches_on_a_grid_lie_side_by_side() -> None:
+def test_patches_on_a_grid_are_adjacent() -> None:
     image = np.arange(6 * 11 * 3).reshape(6, 11, 3)
     patches = Crops(4, (3, 5), gridded=True).of(image)
     rows = [np.concatenate(patches[first : first + 2], axis=1) for first in (0, 2)]

@@ -170,7 +170,7 @@ def test_a_comparison_finds_possible_constants(device: wg.Device) -> None:
 
 
 @pytest.mark.parametrize("vanishing", ["buffer copies", "dispatches"])
-def test_a_comparison_says_nothing_where_a_difference_vanishes(
+def test_a_comparison_without_difference_finds_no_factor(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, vanishing: str
 ) -> None:
     def seconds(_: wg.Device, plan: wg.Plan, __: object) -> float:
@@ -273,7 +273,7 @@ def test_a_gpu_is_not_compared(
     assert comparing.count == 0
 
 
-def test_what_tune_keeps_goes_before_a_comparison(comparing: Comparing, device: wg.Device) -> None:
+def test_the_tuning_cache_is_preferred_to_a_comparison(comparing: Comparing, device: wg.Device) -> None:
     keep(record_of(device))
     assert comparing.device().limits.profile.costs.copy_s == 1.0
     assert comparing.count == 0
@@ -329,7 +329,7 @@ def text_of(content: Any) -> bytes:
 
 
 def found(path: Path) -> Record | None:
-    """What is found of MACHINE, in a file."""
+    """The record of MACHINE in a file."""
     record = find(MACHINE)
     assert record is None or record.path == path
     return record
@@ -403,7 +403,7 @@ def test_a_bad_file_is_reported_once_and_not_used(
     assert line.endswith("; `wgslice tune` measures again, `wgslice tune --forget` removes the file")
 
 
-def test_no_part_of_a_file_is_taken_for_all() -> None:
+def test_a_part_of_a_file_is_not_read_as_the_whole() -> None:
     text = text_of(RECORD.as_json())
     assert read_record(text, MACHINE) == RECORD
     for stop in range(len(text)):

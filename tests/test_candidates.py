@@ -204,7 +204,7 @@ WHOLE, UNALIGNED = [Kernel.PIXELS], [Kernel.PIXELS, Kernel.SUBWORD_ENDS]
         (Layout.of((32, 2, 3), (1, 0, 400)), Layout.packed((32, 2, 3)), 1, None),  # of planes
     ],
 )
-def test_pixels_go_in_whole_blocks(
+def test_pixels_are_copied_in_whole_blocks(
     source: Layout, target: Layout, width: int, kernels: list[Kernel] | None
 ) -> None:
     assert ("pixels" in applicable(source, target, width)) == bool(kernels)
@@ -255,7 +255,7 @@ SUBWORD_TILES: set[str] = {"wide_tiles"}  # of elements of 1 and 2 bytes
         (Layout.of((9, 8, 4, 9), (1, 1000, 9, 36), 100), None, 8, TILES),
     ],
 )
-def test_permuted_sources_go_through_tiles(
+def test_permuted_sources_are_copied_by_tiles(
     source: Layout, target: Layout | None, width: int, expected: set[str]
 ) -> None:
     assert applicable(source, target, width) & WIDE_TILES == expected

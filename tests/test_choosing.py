@@ -1,4 +1,4 @@
-"""What plans choose of all that can do a copy: the estimates, and both sides of where two of them cross."""
+"""Choices of plans: the estimates, and both sides of where two of them cross."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def pricing(profile: Profile, *prices: tuple[Kernel, Price], **fixed: float) -> 
 # the estimates
 
 
-def test_a_clear_takes_a_command_and_its_bytes() -> None:
+def test_a_clear_costs_a_command_and_its_bytes() -> None:
     """And the copy of what is taken, which is a buffer copy here."""
     profile = pricing(CPU, copy_s=2e-6, copy_bytes_per_s=8e9, clear_bytes_per_s=16e9)
     taken = Layout.packed((8,))
@@ -61,7 +61,7 @@ def test_buffer_copies_take_a_command_and_its_bytes_each() -> None:
     assert made.seconds == pytest.approx(5 * (2e-6 + 32 / 8e9))
 
 
-def test_a_dispatch_takes_a_command_and_whole_workgroups() -> None:
+def test_a_dispatch_costs_a_command_and_whole_workgroups() -> None:
     """65 pieces of 16 words, in two workgroups of 64."""
     profile = pricing(CPU, (Kernel.ROWS, (1e-9, 2e9)))
     made = planned_copy(profile, Layout.of((1025,), (3,)))
@@ -133,7 +133,7 @@ def test_each_class_of_work_has_its_own_cost() -> None:
         assert kernels_of(planned_copy(profile, Layout.of((99, columns), (1, 99), 1))) == [kernel]
 
 
-def test_a_kernel_whose_cost_is_unknown_is_not_taken() -> None:
+def test_a_kernel_whose_cost_is_unknown_is_not_chosen() -> None:
     profile = preferring(CPU, Kernel.ROWS)
     source = Layout.of((99,), (3,))
     assert kernels_of(planned_copy(profile, source)) == [Kernel.ROWS]
@@ -168,7 +168,7 @@ def test_few_rows_and_long_rows_are_buffer_copies(rows: int, run: int, copied: b
 
 
 @pytest.mark.parametrize(("run", "paired"), [(3, True), (48, False)])
-def test_short_rows_are_taken_in_pairs(run: int, paired: bool) -> None:
+def test_short_rows_are_copied_in_pairs(run: int, paired: bool) -> None:
     """Each invocation of which takes four times as long here, but 16 words and not one."""
 
     def price(kernel: Kernel, pairs: bool) -> Price:
@@ -291,7 +291,7 @@ def test_the_end_of_an_unpadded_buffer_is_as_small_as_possible() -> None:
 
 
 @pytest.mark.parametrize(("workgroups", "kernel"), [(10, Kernel.WIDE_TILES), (9, Kernel.ROWS)])
-def test_a_kernel_that_a_small_grid_does_not_hold_is_not_taken(workgroups: int, kernel: Kernel) -> None:
+def test_a_kernel_beyond_a_small_grid_is_not_chosen(workgroups: int, kernel: Kernel) -> None:
     """100 tiles, of 8 elements each."""
     profile = pricing(GPU, (Kernel.WIDE_TILES, (0.0, FREE)), (Kernel.ROWS, (1e-6, 1e6)))
     source = Layout.of((100, 2, 4), (1000, 1, 4))

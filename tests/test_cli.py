@@ -279,7 +279,7 @@ def test_whatever_a_reader_of_images_raises_is_one_line(
 
 
 def test_a_channel_is_a_picture_and_so_is_a_table(folder: Path) -> None:
-    """What is two-dimensional because its channel was taken, or from the start."""
+    """Images of two dimensions, of one channel or from the start."""
     assert main(["slice", "photo.png", "..., 1", "-o", "green.png"]) == 0
     np.save("table.npy", PHOTO[0])
     assert main(["slice", "table.npy", "::2", "-o", "table.png"]) == 0
@@ -344,7 +344,7 @@ def test_wrong_usage_is_status_2(arguments: list[str], capsys: pytest.CaptureFix
     assert "usage: wgslice" in capsys.readouterr().err
 
 
-def test_images_without_pillow_say_what_to_install(
+def test_images_without_pillow_name_what_to_install(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)

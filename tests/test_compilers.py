@@ -143,7 +143,7 @@ def test_drivers_that_are_not_there_are_left_out(monkeypatch: pytest.MonkeyPatch
     assert environment["NOUVEAU_CHIPSET"] == "170"
 
 
-def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_requirements_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found: list[Any] = [None, "/usr/bin/node"]
     monkeypatch.setattr("shutil.which", lambda _: found[0])
     monkeypatch.setattr(report, "NAGA", tmp_path)
@@ -189,7 +189,7 @@ def test_no_kernel_spills_registers(stem: str) -> None:
             assert said.get("spills", 0) == 0, (name, variant["slices"])
 
 
-def test_loops_that_go_round_once_are_counted_once() -> None:
+def test_loops_of_one_iteration_are_counted_once() -> None:
     text = (
         "fn f() { while (element < stop) { if (a) { b(); } element = row_stop; } } fn g() { loop { h(); } }"
     )

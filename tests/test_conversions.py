@@ -118,7 +118,7 @@ def test_astype_keeps_bits_or_is_refused(device: wg.Device) -> None:
         x.astype(object)
 
 
-def test_asarray_casts_arrays_before_they_go_up(device: wg.Device) -> None:
+def test_asarray_casts_arrays_before_the_upload(device: wg.Device) -> None:
     for given in ([1, 2, 3], np.array([1.5, 2.5]), 7, np.arange(4, dtype=">i8")[::-1]):
         for dtype in (np.uint8, "f4", ">i4", complex):
             expected = np.asarray(given).astype(dtype)
@@ -134,7 +134,7 @@ def test_asarray_casts_arrays_before_they_go_up(device: wg.Device) -> None:
         wg.asarray([1], device=device, dtype=object)
 
 
-def test_asarray_copies_where_it_is_told_to(device: wg.Device) -> None:
+def test_asarray_copies_where_asked(device: wg.Device) -> None:
     x = wg.asarray(np.arange(6), device=device)[::2]
     copied = wg.asarray(x, copy=True)
     assert copied.buffer is not x.buffer

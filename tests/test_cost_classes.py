@@ -86,7 +86,7 @@ def test_a_busier_round_changes_no_relative_time() -> None:
         assert found[timed] / found["rows", 0] == pytest.approx(seconds)
 
 
-def test_a_timing_that_is_spoilt_in_one_round_counts_for_nothing() -> None:
+def test_a_timing_disturbed_in_one_round_is_ignored() -> None:
     assert typical([{**QUIET, ("tiles", 0): 400.0}, QUIET, QUIET]) == pytest.approx(QUIET)
 
 
@@ -95,7 +95,7 @@ def test_what_is_slower_in_every_round_is_slower() -> None:
     assert typical([round_, slower(2) | {("tiles", 0): 24.0}, round_]) == pytest.approx(round_)
 
 
-def test_a_last_round_that_was_cut_short_says_what_it_has() -> None:
+def test_an_incomplete_last_round_reports_its_measurements() -> None:
     found = typical([QUIET, {("rows", 0): 1.0, ("rows", 1): 2.0}])
     assert found == pytest.approx(QUIET)
     found = typical([QUIET, {("rows", 0): 3.0, ("rows", 1): 6.0}])

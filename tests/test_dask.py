@@ -329,7 +329,7 @@ def test_only_a_tensor_without_elements_is_summed(device: wg.Device) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this system has no fork")
 @on_one_adapter
-def test_forked_workers_say_what_to_do(device: wg.Device) -> None:
+def test_errors_in_forked_workers_name_a_remedy(device: wg.Device) -> None:
     program = """
 import multiprocessing
 import os

@@ -198,7 +198,7 @@ def test_opengl_instead_of_vulkan_warns(
     assert not [one for one in recwarn.list if one.category is RuntimeWarning]
 
 
-def test_wrap_takes_devices_only() -> None:
+def test_wrap_accepts_devices_only() -> None:
     with pytest.raises(TypeError, match=r"Device.wrap: wgpu_device is of type str: must be a wgpu.GPUDevice"):
         wg.Device.wrap(cast("Any", "device"))
     with pytest.raises(wg.NoAdapterError):

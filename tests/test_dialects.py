@@ -214,7 +214,7 @@ def test_any_directml_window_is_numpys(data: st.DataObject, sizes: tuple[int, ..
 
 
 @given(onnx_slices())
-def test_a_window_takes_what_the_selection_takes(case: tuple[tuple[int, ...], dict[str, Any]]) -> None:
+def test_a_window_selects_the_elements_of_its_selection(case: tuple[tuple[int, ...], dict[str, Any]]) -> None:
     sizes, inputs = case
     selection = dialects.onnx_slice(sizes, **inputs)
     if not sizes or 0 in selection.shape:
@@ -233,7 +233,7 @@ def test_a_window_keeps_dropped_dimensions_and_no_new_ones() -> None:
 
 
 @pytest.mark.parametrize("step", [2**31, 2**40, I64_MAX, -(2**31) - 1, I64_MIN])
-def test_a_step_beyond_an_i32_takes_one_element_or_has_no_window(step: int) -> None:
+def test_a_step_beyond_an_i32_selects_one_element_or_none(step: int) -> None:
     window = ONNX((10,), [3], [I64_MAX if step > 0 else I64_MIN], steps=[step]).window
     assert (window.offsets, window.sizes, window.strides) == ((3,), (1,), (1,))
     far = ONNX((2**32 - 1,), [0], [I64_MAX], steps=[2**31])

@@ -250,7 +250,7 @@ def test_an_input_owned_by_directml_is_given_once(device: wg.Device) -> None:
         submitted(device, lambda encoder: recorder.RecordDispatch(encoder, initializer, table))
 
 
-def test_bindings_are_taken_as_they_are_when_they_are_bound(device: wg.Device) -> None:
+def test_bindings_are_read_when_they_are_bound(device: wg.Device) -> None:
     """C++ uses one structure for one binding after the other."""
     device_ml = dml.DMLCreateDevice(device)
     kind = dml.DML_TENSOR_DATA_TYPE_FLOAT32

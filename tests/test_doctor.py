@@ -65,7 +65,7 @@ def failing(report: Report) -> Report:
     return replace(report, tested=replace(report.tested, kernels=(*kernels, wrong)))
 
 
-def test_a_report_is_right_in_all_that_it_says(report: Report) -> None:
+def test_every_line_of_a_report_is_right(report: Report) -> None:
     shown, count = str(report), len(report.tested.kernels)
     for fact in (
         f"wgslice {wg.__version__}, wgpu 0.",
@@ -84,7 +84,7 @@ def test_a_report_is_right_in_all_that_it_says(report: Report) -> None:
     assert "\x1b" not in shown
 
 
-def test_speeds_are_of_what_they_say(report: Report) -> None:
+def test_speeds_are_of_plans_of_their_names(report: Report) -> None:
     plans = {speed.name: speed.plan for speed in report.speeds}
     assert list(plans) == ["buffer copy", "aligned rows", "unaligned rows", "permuted", "pixels, RGB to BGR"]
     assert plans["buffer copy"] == "coalesced (1048576,) x 16 B, buffer copy"
@@ -140,7 +140,7 @@ def test_an_adapter_that_is_missing_is_one_line(capsys: pytest.CaptureFixture[st
 
 @pytest.mark.slow
 @on_one_adapter
-def test_the_command_says_nothing_on_stderr(device: wg.Device) -> None:
+def test_the_command_prints_nothing_on_stderr(device: wg.Device) -> None:
     command = [sys.executable, "-m", "wgslice.cli", "doctor", "--json", "--adapter", str(device.adapter)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

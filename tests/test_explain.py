@@ -1,4 +1,4 @@
-"""What would run, why, and what in the layout keeps faster strategies from it."""
+"""Printed plans: the steps, their reasons, and why faster strategies do not apply."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DESCRIPTORS: dict[str, Any] = {
 
 
 def untyped(value: object) -> Any:
-    """What a program without a type checker may pass."""
+    """An argument that only a type checker would refuse."""
     return value
 
 
@@ -69,7 +69,7 @@ def test_a_views_plan_is_what_its_copy_runs(
     assert [plan.steps for plan in recorded] == [explained.steps]
 
 
-def test_a_buffer_that_cannot_be_copied_from_is_said(device: wg.Device) -> None:
+def test_a_buffer_without_copy_src_is_a_printed_reason(device: wg.Device) -> None:
     buffer = device.wgpu_device.create_buffer(size=64, usage=STORAGE)
     plan = wg.explain(wg.from_buffer(buffer, (16,), np.float32))
     assert plan.rejected == ("buffer copy: the input buffer lacks usage COPY_SRC",)
@@ -369,7 +369,7 @@ def extracted(limits: Any, sizes: tuple[int, ...] = (8, 64), **asked: Any) -> wg
 
 
 @pytest.mark.parametrize("name", WINDOWS)
-def test_windows_say_why_they_go_by_elements(name: str) -> None:
+def test_windows_by_elements_print_the_reason(name: str) -> None:
     asked, said = WINDOWS[name]
     limits = replace(USUAL, binding_nbytes=2**31, profile=favouring(CPU, Kernel.WINDOW_ROWS))
     plan = extracted(limits, **asked)
@@ -377,7 +377,7 @@ def test_windows_say_why_they_go_by_elements(name: str) -> None:
     assert any("window_rows" in line and said in line for line in plan.rejected)
 
 
-def test_windows_in_unpadded_buffers_say_so() -> None:
+def test_windows_in_unpadded_buffers_print_the_reason() -> None:
     for capacity in (
         {"source_capacity_nbytes": 64 * 256 - 16},
         {"target_capacity_nbytes": prod((2, 8, 65)) // 16 * 16 - 16},
@@ -386,7 +386,7 @@ def test_windows_in_unpadded_buffers_say_so() -> None:
         assert "an unpadded buffer ends inside a vector of 16 bytes" in str(plan)
 
 
-def test_windows_that_no_binding_holds_say_so() -> None:
+def test_windows_beyond_a_binding_print_the_reason() -> None:
     """Rows of 64 bytes go in bindings of their own, those of 65 would share vectors between them."""
     source, offsets = Layout.packed((200, 256)), [[0, 0], [150, 0]]
     limits = replace(USUAL, binding_nbytes=8192, profile=CPU)

@@ -134,7 +134,7 @@ def ran_before(model: Any, x: wg.Tensor) -> Any:
 
 
 class Reached(NamedTuple):
-    """What reaches a device, or would."""
+    """Counts of calls that reach a device."""
 
     plans: list[str]
     uploaded_words: int
@@ -142,7 +142,7 @@ class Reached(NamedTuple):
 
 
 def reached(device: wg.Device, monkeypatch: pytest.MonkeyPatch, action: Callable[[], Any]) -> Reached:
-    """What reaches a device while something runs."""
+    """Counts calls that reach a device while a block runs."""
     words: list[int] = []
     submitted: list[Any] = []
     write, submit = device.queue.write_buffer, device.queue.submit
@@ -167,7 +167,7 @@ WGPU = ("create_buffer", "create_buffer_with_data", "create_command_encoder", "c
 
 
 def explained(device: wg.Device, monkeypatch: pytest.MonkeyPatch, asked: Call) -> wg.Explanation:
-    """What is explained of a call, while the device is not to be reached."""
+    """The explanation of a call, which must not reach the device."""
     with monkeypatch.context() as patch:
         for owner, names in ((device.wgpu_device, WGPU), (device.queue, ("submit", "write_buffer"))):
             for name in names:
@@ -297,7 +297,9 @@ def test_results_and_later_runs_are_right_after_an_explanation(device: wg.Device
     check_same(x.numpy(), wanted)
 
 
-def test_a_large_result_takes_no_memory(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explaining_a_large_result_allocates_no_memory(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
     x = wg.broadcast_to(wg.asarray(np.uint8(1), device=device), (2**15, 2**15))
     explanation = explained(device, monkeypatch, call(wg.concat, [x[:, ::2], x[:, 1::2]]))
     assert explanation.nbytes == 2**30
@@ -331,7 +333,7 @@ READING: dict[str, Callable[[wg.Tensor], Call]] = {
 
 
 @pytest.mark.parametrize("name", READING)
-def test_what_takes_a_run_is_refused_by_name(device: wg.Device, name: str) -> None:
+def test_calls_that_need_a_run_are_refused_by_name(device: wg.Device, name: str) -> None:
     x = wg.asarray(X, device=device)
     with pytest.raises(
         wg.CaptureRefused, match=r", which an explained call cannot do, since it does not run"
@@ -454,7 +456,7 @@ def test_explained_recordings_are_listed_and_not_recorded(device: wg.Device) -> 
 
 
 def test_a_destroyed_buffer_is_refused_after_it_was_explained(device: wg.Device) -> None:
-    """What is explained is not looked at, and so is not taken for alive by the recording that follows."""
+    """Explaining does not check a buffer, so the recording that follows checks it."""
     sides = wg.TensorDesc("f4", (16,)), wg.TensorDesc("f4", (8,))
     compiled = device.compile(wg.Slice(*sides, [8], [8]))
     assert "buffer copy" in compiled.plan.summary
@@ -466,7 +468,7 @@ def test_a_destroyed_buffer_is_refused_after_it_was_explained(device: wg.Device)
         compiled.record(encoder, input=source, output=target)
 
 
-def test_explain_of_a_whole_buffer_says_it_is_no_view(device: wg.Device) -> None:
+def test_explain_of_a_whole_buffer_notes_it_is_no_view(device: wg.Device) -> None:
     x = wg.asarray(X, device=device)
     note = "  note        the tensor is no view but all of its buffer, as results of copies and uploads are"
     for result in (x, x[ROWS], wg.stack([x, x]), x[1:].copy(), x[1:].copy().reshape(-1)):

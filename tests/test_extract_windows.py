@@ -321,7 +321,7 @@ def test_every_strategy_to_extract_is_right(
 
 
 def check_bindings(plan: wg.Plan, limits: Limits) -> None:
-    """What every step binds is allowed, and so is its grid."""
+    """The bindings and the grid of every step are within the limits."""
     for step in dispatches_of(plan):
         assert max(step.share.workgroups) <= limits.workgroups
         for binding in (step.source_binding, step.target_binding):
@@ -449,7 +449,7 @@ SHORT_ROWS = [
 
 
 def conditions(kernel: Kernel, profile: Profile) -> list[Case]:
-    """What a kernel takes with a profile."""
+    """The launch configuration of a kernel with a profile."""
     short = SHORT_ROWS if kernel is Kernel.WINDOW_ROWS and not profile.contiguous else []
     return CONDITIONS[kernel] + short
 
@@ -562,7 +562,7 @@ def test_stepped_rows_leave_the_input_on_both_sides(device: wg.Device, dtype: st
         assert found[number].tobytes() == window[:, ::step].tobytes(), number
 
 
-def test_a_row_takes_in_all_dimensions_that_are_whole() -> None:
+def test_a_row_coalesces_all_whole_dimensions() -> None:
     for shape, sizes, strides, rank, row_nbytes, channels in [
         ((9, 99, 3), (4, 30, 3), (1, 1, 1), 2, 90, 1),
         ((9, 99, 3), (4, 30, 3), (1, -1, 1), 2, 90, 3),

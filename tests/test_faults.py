@@ -1,4 +1,4 @@
-"""What a fault leaves behind: a lost device, exhausted memory, an interrupted wait."""
+"""Faults and the state after them: a lost device, exhausted memory, an interrupted wait."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ARRAY = np.arange(600 * 5000, dtype=np.int32).reshape(600, 5000)  # 12 MB, so th
 
 
 def lost_uses(device: wg.Device) -> dict[str, Callable[[], Any]]:
-    """What a program may do with a device and its tensors, of which the device is lost when it is done."""
+    """Calls on a device and its tensors, after which the device is lost."""
     x, y = wg.asarray(np.arange(64, dtype=np.int32), device=device), wg.empty(64, np.int32, device=device)
     grid, picks = x.reshape(8, 8), wg.asarray(np.zeros((3, 2), np.int32), device=device)
     step, copy, model = device.compile(STEP), device.compile(COPY), transposing(device, (8, 8))

@@ -53,7 +53,7 @@ def cited(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if cited(page.read_text("utf-8"))], ids=str)
-def test_sections_with_stale_figures_say_so(page: Path) -> None:
+def test_sections_with_stale_measurements_are_marked(page: Path) -> None:
     for section in re.split(r"^(?=## )", page.read_text("utf-8"), flags=re.MULTILINE):
         stale = [name for name in cited(section) if is_stale(results(name))]
         assert (STALE in section) == bool(stale), (section.partition("\n")[0], stale)
@@ -76,7 +76,7 @@ SLICES = r"\[[^]]*\]\([^)]*\.json\)"  # a row of means links its results
 
 
 def speed_up(entry: dict[str, Any], name: str) -> float | None:
-    """How many times as fast as another contender the first one was; None where either has no time."""
+    """The speed-up of the first contender over another; None where either has no time."""
     outcomes = entry["outcomes"]
     ours, other = (outcomes.get(each, {}).get("best_s") for each in (next(iter(outcomes)), name))
     return other / ours if ours and other else None
@@ -179,8 +179,8 @@ def test_streams_are_those_of_the_results() -> None:
             assert cells == [f"{best['NumPy'] / best['wgslice']:.2f}", f"{speed:.2f}", *shares]
 
 
-def test_what_is_shipped_is_said_with_where_it_is_from() -> None:
-    """What devices go by until they are tuned: measured with the driver that is named, or assumed."""
+def test_shipped_models_name_their_origin() -> None:
+    """Cost models of devices until they are tuned: measured with the driver that is named, or assumed."""
     page = ROOT / "docs" / "commands" / "tune.md"
     listed = dict(rows(page, r"`[^`|]*\.json`", "## What is shipped"))
     folder = ROOT / "src" / "wgslice" / "plans" / "cost_models"
@@ -312,7 +312,7 @@ def test_costs_are_those_of_the_results() -> None:
     assert ("never quicker than NumPy" in section) == (quicker is None)
 
 
-def test_what_was_not_run_is_said_in_one_place() -> None:
+def test_one_place_lists_what_has_not_been_run() -> None:
     heading = "## What has not been run"
     assert [page for page in PAGES if heading in page.read_text("utf-8")] == [PERFORMANCE]
     section = PERFORMANCE.read_text("utf-8").partition(heading)[2].partition("\n## ")[0]

@@ -147,7 +147,7 @@ def test_clipped_device_indices_do_not_wrap(device: wg.Device, axis: int | None)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
-def test_an_array_beyond_the_tensors_dtype_is_taken(device: wg.Device, dtype: str) -> None:
+def test_an_array_beyond_the_tensors_dtype_is_accepted(device: wg.Device, dtype: str) -> None:
     array = np.arange(3 * 300, dtype=np.int16).reshape(3, 300)
     held = wg.asarray(np.array([2, 0], dtype), device=device)
     check_same(wg.asarray(array, device=device)[held, [-1, 128]].numpy(), array[[2, 0], [-1, 128]])
@@ -263,7 +263,9 @@ def test_one_dispatch_as_extract_windows_makes_it(device: wg.Device, monkeypatch
     assert [len(plan.steps) for plan in plans] == [1, 1]
 
 
-def test_more_windows_than_a_binding_says(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_beyond_a_binding_are_several_dispatches(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Several dispatches, one submission; here a binding holds 1 KiB."""
     _, _, array, x = placed(device, Layout.packed((10, 20)), "int16")
     monkeypatch.setattr(device, "limits", replace(device.limits, binding_nbytes=1024))
@@ -367,7 +369,7 @@ def test_tensors_as_numbers_are_not_read_back(device: wg.Device) -> None:
             call()
 
 
-def test_kept_selections_are_told_apart(device: wg.Device) -> None:
+def test_kept_selections_are_distinguished(device: wg.Device) -> None:
     """By the content of their indices, the tensor's shape and layout, and what else is in the key."""
     array = np.arange(60, dtype=np.int32).reshape(10, 6)
     turned = array.T.copy()

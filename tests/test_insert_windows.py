@@ -195,7 +195,9 @@ def some_layout(draw: st.DrawFn, sizes: tuple[int, ...], *, broadcast: bool) -> 
 
 @pytest.mark.every_adapter
 @given(case=insertions(), data=st.data())
-def test_any_windows_go_where_numpys_go(device: wg.Device, case: Case, data: st.DataObject) -> None:
+def test_any_windows_are_written_where_numpy_writes(
+    device: wg.Device, case: Case, data: st.DataObject
+) -> None:
     """Host and device offsets, dropped and clamped, every byte of the buffer; the later window wins."""
     source, target = case.buffers()
     y = tensor(device, source, case.batch, case.dtype)

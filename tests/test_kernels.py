@@ -102,7 +102,7 @@ def test_reference_implementations_equal_numpy(case: Case) -> None:
 
 @pytest.mark.slow
 def test_each_strategy_to_copy_is_drawn() -> None:
-    """What the property tests run: each kernel, by one dimension and by two, and buffer copies of rows."""
+    """The property tests run each kernel, by one dimension and by two, and buffer copies of rows."""
     drawn: Counter[str] = Counter()
     strategies = [*(kernel.value for kernel in CONDITIONS), *("rows of pairs", "subword_rows of pairs")]
     strategies += ["buffer copies", "buffer copy"]

@@ -135,7 +135,7 @@ def test_tests_import_few_private_modules() -> None:
     assert "plans.kernels" in counts["test_kernels.py"]
 
 
-def test_every_folder_says_its_purpose() -> None:
+def test_every_folder_states_its_purpose() -> None:
     for folder in LEVELS:
         docstring = ast.get_docstring(ast.parse(modules()[folder].read_text("utf-8")))
         assert docstring, f"{folder} has no docstring"

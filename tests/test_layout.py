@@ -56,7 +56,7 @@ def test_overlaps_at_its_edges(sizes: tuple[int, ...], strides: tuple[int, ...],
         ),
     ],
 )
-def test_what_takes_too_long_to_decide_is_refused(layout: Layout) -> None:
+def test_overlaps_too_long_to_decide_are_refused(layout: Layout) -> None:
     with pytest.raises(ValueError, match="interleave too irregularly to decide whether two elements share"):
         layout.overlaps  # noqa: B018 -- the property decides
 

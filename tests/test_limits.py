@@ -1,4 +1,4 @@
-"""Where one dispatch or one binding does not reach, at full size: nothing here lowers a limit."""
+"""Copies beyond one dispatch or one binding, at full size: no test lowers a limit."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def check_writers(step: object, writes: Writes, before: Bytes, after: Bytes) -> 
 
 
 def no_change(_: Bytes, before: Bytes) -> Bytes:
-    """What a trial is to write, which only self-tests ask."""
+    """The bytes that a trial must write, which only self-tests use."""
     return before
 
 

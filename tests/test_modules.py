@@ -65,7 +65,7 @@ def test_every_shared_declaration_has_several_users() -> None:
     assert not single, f"{single} belong into the file of the one kernel that has them"
 
 
-def test_no_function_and_no_struct_is_said_twice() -> None:
+def test_no_function_and_no_struct_is_written_twice() -> None:
     """Apart from the specification, which is complete in itself."""
     pattern = re.compile(r"^(?:fn|struct) (\w+)", re.MULTILINE)
     counts = Counter(
@@ -125,7 +125,7 @@ def test_only_entry_points_see_the_grid(kernel: Kernel) -> None:
     assert re.findall(r"\bown\b(?!\.(?:group|groups|index)\b)", code) == ["own"]
 
 
-def test_every_field_and_override_says_what_it_counts() -> None:
+def test_every_field_and_override_has_its_unit() -> None:
     fields = 0
     for name, text in TEXTS.items():
         for body in re.findall(r"^struct \w+ \{\n(.*?)^\}", text, re.DOTALL | re.MULTILINE):

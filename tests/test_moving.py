@@ -383,7 +383,7 @@ def test_a_later_part_destroyed_after_a_join_is_refused(device: wg.Device) -> No
 
 
 @pytest.mark.parametrize("name", COPYING)
-def test_tensors_of_a_lost_device_say_so(device: wg.Device, name: str) -> None:
+def test_tensors_of_a_lost_device_name_the_loss(device: wg.Device, name: str) -> None:
     lost = wg.Device.request(device.adapter)
     x = wg.asarray(numbered((2, 3), "int16"), device=lost)
     lost.wgpu_device.destroy()

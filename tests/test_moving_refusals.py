@@ -1,4 +1,4 @@
-"""What the functions that move elements refuse, by name and before anything reaches a GPU: no adapter."""
+"""Arguments that moving functions refuse, by name and before anything reaches a GPU: no adapter."""
 
 from __future__ import annotations
 

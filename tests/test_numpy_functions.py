@@ -130,7 +130,7 @@ EVERYTHING = {**VIEWS, **COPIES, **EITHER, **SHAPES}
 
 
 def outcome(call: Case, x: Any) -> Any:
-    """What a call returns, or the exception."""
+    """The result of a call, or its exception."""
     try:
         return call(x)
     except (IndexError, ValueError, TypeError) as error:
@@ -236,7 +236,7 @@ def test_a_reshape_is_a_view_where_there_is_one(device: wg.Device) -> None:
 
 
 @pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.1.0", reason="NumPy 2.1 has reshape's copy")
-def test_a_reshape_copies_as_it_is_told(device: wg.Device) -> None:
+def test_a_reshape_copies_as_its_argument_says(device: wg.Device) -> None:
     array = numbered((4, 6), "int16")
     x: Any = wg.asarray(array, device=device)
     copied = numpy.reshape(x, (2, 12), copy=True)
@@ -250,7 +250,7 @@ def test_a_reshape_copies_as_it_is_told(device: wg.Device) -> None:
 
 
 def test_arrays_among_tensors_are_uploaded(device: wg.Device) -> None:
-    """Where one output is written; of the tensors' dtype."""
+    """An `out` of the tensors' dtype."""
     array = numbered((3, 4), "float32")
     x: Any = wg.asarray(array, device=device)
     cases: tuple[Callable[[Any, Any], Any], ...] = (
@@ -465,9 +465,7 @@ def test_the_table_names_functions_of_numpys_own_parameters() -> None:
         ),
     ],
 )
-def test_options_that_do_not_go_are_refused(
-    unread: Any, call: Case, error: type[Exception], words: str
-) -> None:
+def test_unsupported_options_are_refused(unread: Any, call: Case, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=rf"^numpy\.{words}"):
         call(unread)
 

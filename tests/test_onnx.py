@@ -298,7 +298,7 @@ def test_a_tensor_is_an_input_without_an_upload(device: wg.Device) -> None:
 
 
 def test_parameters_may_be_inputs_or_computed(device: wg.Device) -> None:
-    """What the graph computes of its own shape is read back, and only that."""
+    """Only values that the graph computes of its own shape are read back."""
     nodes = [
         helper.make_node("Concat", ["rows", "columns"], ["shape"], axis=0),
         helper.make_node("Transpose", ["x"], ["t"]),
@@ -342,7 +342,7 @@ def test_a_tensor_may_take_an_initializers_place(device: wg.Device) -> None:
     check_same(prepared.run([x])[0], x.reshape(2, 6))
 
 
-def test_nothing_of_a_run_lives_on_but_its_buffers(device: wg.Device) -> None:
+def test_only_the_buffers_of_a_run_are_kept(device: wg.Device) -> None:
     nodes = [helper.make_node("Transpose", ["x"], ["t"]), helper.make_node("Reshape", ["t", "shape"], ["y"])]
     model = model_of(nodes, {"x": (1, (40, 50)), "shape": (7, (1,))}, {"y": 1})
     prepared = backend.prepare(model, device)
@@ -716,7 +716,7 @@ def test_models_come_from_files_and_inputs_as_they_are(device: wg.Device, tmp_pa
         check_same(backend.run_model(flip, alone, device.wgpu_device)[0], image.T)
 
 
-def test_an_output_in_a_tensor_takes_no_more_than_its_bytes(device: wg.Device) -> None:
+def test_an_output_in_a_tensor_uses_no_more_than_its_bytes(device: wg.Device) -> None:
     nodes = [
         helper.make_node("Concat", ["x", "x"], ["both"], axis=0),
         helper.make_node("Slice", ["both", "zero", "two"], ["y"]),
@@ -785,9 +785,7 @@ IMPOSSIBLE: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("what", IMPOSSIBLE)
-def test_what_no_model_is_compatible_says_and_prepare_explains(
-    device: wg.Device, tmp_path: Path, what: str
-) -> None:
+def test_models_not_compatible_are_explained_by_prepare(device: wg.Device, tmp_path: Path, what: str) -> None:
     model, words = IMPOSSIBLE[what]
     assert not backend.is_compatible(model)
     with pytest.raises((TypeError, ValueError, onnx.checker.ValidationError), match=words):

@@ -1,4 +1,4 @@
-"""What the host knows of an ONNX graph: shapes, constants, and what is computed of them; free batch sizes."""
+"""Values of an ONNX graph that the host knows: shapes, constants, values of them; free batch sizes."""
 
 from __future__ import annotations
 

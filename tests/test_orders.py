@@ -98,7 +98,7 @@ def test_uploads_in_an_order(device: wg.Device) -> None:
 
 
 @on_one_adapter
-def test_a_reshape_copies_as_it_is_told(device: wg.Device) -> None:
+def test_a_reshape_copies_as_its_argument_says(device: wg.Device) -> None:
     x = wg.asarray(numbered((4, 6), "int16"), device=device)
     assert x.reshape(2, 12, copy=False).buffer is x.buffer
     assert x.reshape(2, 12, copy=True).buffer is not x.buffer

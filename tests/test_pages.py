@@ -156,7 +156,7 @@ def test_what_pages_change_is_all_that_changes() -> None:
 
 
 def commands() -> list[list[str]]:
-    """What pages tell people to type."""
+    """Commands on the pages."""
     lines = [
         line
         for page in PAGES

@@ -181,7 +181,7 @@ def test_the_longest_dimension_has_the_rows_of_planes() -> None:
 
 
 def share_of(kernel: Kernel, source: Layout, width: int, limits: Limits = LIMITS, *, paired: bool) -> Share:
-    """How a kernel deals a copy into packed memory."""
+    """The launch configuration of a kernel that copies into packed memory."""
     made = planned_by_kernel(
         kernel, source, Layout.packed(source.sizes), width, limits, (2**30, 2**30), paired=paired
     )
@@ -355,16 +355,16 @@ def test_no_count_of_a_step_wraps_around_32_bits(
 
 @pytest.mark.parametrize(("elements", "pieces"), [(256, 1), (257, 2), (512, 2), (514, 4)])
 def test_more_elements_than_a_grid_are_split(elements: int, pieces: int) -> None:
-    narrow = replace(LIMITS, workgroups=2)  # 2 x 2 x 64 invocations
+    small = replace(LIMITS, workgroups=2)  # 2 x 2 x 64 invocations
     repeated = Layout.of((elements,), (0,))
-    assert len(plan(repeated, limits=narrow).steps) == pieces
+    assert len(plan(repeated, limits=small).steps) == pieces
 
 
 def test_nothing_to_copy_is_no_step() -> None:
     assert plan(Layout.packed((3, 0))).steps == ()
 
 
-def test_a_plan_says_what_runs_and_why() -> None:
+def test_a_plan_prints_its_steps_and_reasons() -> None:
     pairing = replace(LIMITS, profile=preferring(CPU, *BY_ROWS, paired=True))
     crop = plan(Layout.of((20, 8), (100, 1), 205), limits=pairing)
     assert str(crop).splitlines() == [

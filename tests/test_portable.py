@@ -55,7 +55,7 @@ def test_a_view_is_pickled_as_its_elements(arrives: wg.Device, data: st.DataObje
 
 
 @on_one_adapter
-def test_bytes_out_of_band_may_lie_anywhere(arrives: wg.Device) -> None:
+def test_bytes_out_of_band_may_be_anywhere(arrives: wg.Device) -> None:
     """Read-only and at odd addresses, as frames of a message do."""
     array = numbered((5, 7), "float64")
     buffers: list[pickle.PickleBuffer] = []
@@ -98,7 +98,7 @@ print(x.device.adapter, x.dtype, x.numpy().tolist(), sep="\\n")
 
 
 @on_one_adapter
-def test_what_cannot_be_pickled_says_so(device: wg.Device) -> None:
+def test_objects_that_cannot_be_pickled_are_refused(device: wg.Device) -> None:
     with pytest.raises(
         TypeError, match=r"Device\(.*\) cannot be pickled, .*: name its adapter, such as device='vulkan'"
     ):

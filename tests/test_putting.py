@@ -91,7 +91,7 @@ def test_a_promise_saves_the_last_writer_pass(device: wg.Device, monkeypatch: py
 
 @pytest.mark.every_adapter
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "complex128"])
-def test_a_broken_promise_changes_nothing_elsewhere(device: wg.Device, dtype: str) -> None:
+def test_a_broken_promise_changes_no_other_element(device: wg.Device, dtype: str) -> None:
     """Of 4 bytes and more an element's words are those of either value."""
     both = placed(device, Layout.packed((40, 5), 3), dtype)
     indices = np.array([3, 9, 3, 17, -37, 9])
@@ -180,7 +180,7 @@ def test_indices_print_what_runs(device: wg.Device, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("held", [0, 1])
-def test_what_a_binding_does_not_hold_goes_as_windows(
+def test_copies_beyond_a_binding_are_windows(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
     """At both sides of the largest binding, for reads and writes by indices of the host and of the GPU."""
@@ -208,7 +208,7 @@ def test_what_a_binding_does_not_hold_goes_as_windows(
 def test_windows_promised_disjoint_need_no_last_writer_pass(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, dtype: str, on_gpu: bool
 ) -> None:
-    """Where two of them overlap after all, no other element changes."""
+    """If two of them overlap after all, no other element changes."""
     both = placed(device, Layout.packed((20, 30), 3), dtype)
     windows = random_values((3, 4, 7), dtype)
     apart, meeting = np.array([[0, 1], [5, 20], [9, 3]]), np.array([[0, 1], [2, 4], [15, 3]])

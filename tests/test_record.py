@@ -324,7 +324,7 @@ def test_strides_that_were_not_described_get_a_remedy_that_helps(device: wg.Devi
         padded(out)
 
 
-def test_a_compiled_operator_says_what_it_is(device: wg.Device) -> None:
+def test_a_compiled_operator_prints_its_descriptor(device: wg.Device) -> None:
     operator = device.compile(
         wg.Slice1(wg.TensorDesc("f4", (4, 6)), wg.TensorDesc("f4", (4, 3)), [0, 0], [4, 6], [1, 2])
     )

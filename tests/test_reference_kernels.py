@@ -43,7 +43,7 @@ def forced(
 
 
 def writes_of(plan: wg.Plan, source: Bytes, target: Bytes) -> Writes:
-    """What the only dispatch of a plan writes."""
+    """The writes of the only dispatch of a plan."""
     return trace(only_dispatch(plan), source, target).writes
 
 

@@ -123,7 +123,7 @@ def test_limit_that_is_no_number_is_refused(device: wg.Device, monkeypatch: pyte
 
 
 def test_exposed_buffers_are_left_to_whoever_has_them(device: wg.Device) -> None:
-    """What a program has recorded itself, and submits after the tensor's end, meets no other tensor."""
+    """Commands that a program recorded itself, and submits after the tensor's end, reach no other tensor."""
     ones = wg.full(MIB, 1, np.uint8, device=device)
     step = device.compile(
         wg.Slice1(wg.TensorDesc("uint8", (MIB,)), wg.TensorDesc("uint8", (MIB,)), (0,), (MIB,), (-1,))
@@ -172,7 +172,7 @@ def test_exhausted_memory_frees_what_was_kept(device: wg.Device, monkeypatch: py
     assert refusals == [0]
 
 
-def test_lost_device_is_told_where_memory_was_kept(device: wg.Device) -> None:
+def test_a_lost_device_is_named_where_memory_was_kept(device: wg.Device) -> None:
     lost = wg.Device.request(device.adapter)
     wg.asarray(numbers(MIB, 1), device=lost)
     lost.wgpu_device.destroy()

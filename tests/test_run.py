@@ -40,7 +40,7 @@ def run_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture
 def commands(run_script: Any, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """What the bootstrap would install, and the commands that it would run, which all succeed."""
+    """The packages that the bootstrap would install, and the commands it would run, which all succeed."""
     done: list[list[str]] = []
 
     def call(words: list[Any], _: Any) -> int:
@@ -78,7 +78,7 @@ def test_the_bootstrap_names_its_verbs() -> None:
         assert done.returncode == 2
 
 
-def test_the_benchmark_says_its_own_options(
+def test_the_benchmark_prints_its_own_options(
     run_script: Any, commands: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run(run_script, monkeypatch, "bench", "--help") == 0
@@ -90,7 +90,7 @@ def test_the_benchmark_says_its_own_options(
 
 
 @pytest.mark.parametrize(("options", "served"), [([], True), (["--no-serve"], False)])
-def test_docs_are_built_and_served_unless_told_otherwise(
+def test_docs_are_built_and_served_by_default(
     run_script: Any,
     commands: list[list[str]],
     monkeypatch: pytest.MonkeyPatch,
@@ -265,7 +265,7 @@ def test_tiers_select_tests_and_adapters(tmp_path: Path, tier: str) -> None:
 
 
 def test_lock_file_pins_each_requirement() -> None:
-    """What pyproject.toml asks for is in the lock file, in a version that it admits."""
+    """Every requirement of pyproject.toml is in the lock file, in a version that it admits."""
     project = PYPROJECT["project"]
     extras = project["optional-dependencies"].values()
     wanted = [Requirement(text) for texts in (project["dependencies"], *extras) for text in texts]

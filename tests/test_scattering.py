@@ -211,7 +211,7 @@ def test_masks_without_dimensions_and_of_nothing(
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16"])
-def test_what_lies_behind_a_mask_is_not_asked(device: wg.Device, dtype: str) -> None:
+def test_elements_beyond_a_masks_end_are_ignored(device: wg.Device, dtype: str) -> None:
     mask = wg.full(64, True, bool, device=device)
     for count in range(1, 9):
         both = placed(device, Layout.packed((count,), 1), dtype)
@@ -376,7 +376,7 @@ def test_one_dispatch(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("span", [40, 100_000])
-def test_of_equal_places_the_last_one_is_taken(span: int) -> None:
+def test_of_equal_places_the_last_one_is_written(span: int) -> None:
     """By a table where places are dense, by sorting where they are not."""
     random = np.random.default_rng(3)
     for places in (random.integers(0, 40, 200), np.arange(40), np.array([5, 5]), np.array([7])):

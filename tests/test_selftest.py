@@ -403,7 +403,7 @@ TAKEN = {
 
 
 @pytest.mark.parametrize("kernel", TAKEN, ids=lambda kernel: kernel.value)
-def test_a_plan_says_what_is_disabled(kernel: Kernel) -> None:
+def test_a_plan_names_disabled_kernels(kernel: Kernel) -> None:
     width, source = TAKEN[kernel]
     needed = {kernel, *([Kernel.SHIFTED_ROWS] if kernel is Kernel.ROW_ENDS else [])}
     others = {kind: (1e-6, 1e3) if kind.kernel is Kernel.SLICE1 else None for kind in CPU.costs.classes}

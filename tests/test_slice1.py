@@ -186,7 +186,7 @@ def test_fewer_outputs_than_the_window_allows(device: wg.Device) -> None:
     assert wg.slice1(x, [2], [6], [-2], output_sizes=[1], out=out).numpy().tolist() == [7]
 
 
-def test_a_stride_beyond_the_window_takes_one_element(device: wg.Device) -> None:
+def test_a_stride_beyond_the_window_selects_one_element(device: wg.Device) -> None:
     x = wg.asarray(np.arange(10, dtype=np.uint8), device=device)
     assert wg.slice1(x, [2], [3], [2**31 - 1]).numpy().tolist() == [2]
     assert wg.slice1(x, [2], [3], [-(2**31)]).numpy().tolist() == [4]

@@ -38,7 +38,7 @@ from wgslice.plans.profiles import CPU, GPU
 
 
 def gradient(case: Case, g: Any, target: Any) -> Any:
-    """What NumPy leaves in a copy of the buffer that holds the result."""
+    """A copy of the buffer that holds the result, after NumPy has written it."""
     result = target.copy()
     view = view_bytes(result, case.input, case.width)
     view[...] = np.zeros((), f"V{case.width}")

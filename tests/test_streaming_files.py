@@ -111,7 +111,7 @@ def test_a_bad_argument_is_one_line_and_status_1(
     assert names(folder) == before
 
 
-def test_stores_without_zarr_say_what_to_install(
+def test_stores_without_zarr_name_what_to_install(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "zarr", None)

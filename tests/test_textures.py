@@ -84,7 +84,7 @@ def shape_of(size: tuple[int, int, int], dimension: str, channels: int) -> tuple
 def wgpus(
     device: wg.Device, texture: Any, like: NDArray[Any], size: tuple[int, int, int], mip_level: int = 0
 ) -> NDArray[Any]:
-    """What wgpu reads of a texture from its first texel on, as an array like another one."""
+    """Texels that wgpu reads from the first one on, as an array like another one."""
     source = {"texture": texture, "mip_level": mip_level, "origin": (0, 0, 0)}
     row_nbytes = like.nbytes // (size[1] * size[2])
     read = device.wgpu_device.queue.read_texture(source, {"bytes_per_row": row_nbytes}, size)
@@ -111,9 +111,7 @@ def readable(device: wg.Device, texture: Any, z: int = 0) -> bool:
 @pytest.mark.every_adapter
 @pytest.mark.parametrize("dimension", SIZES)
 @pytest.mark.parametrize("format", tiers([*FORMATS], SAMPLE))
-def test_texels_go_to_a_texture_and_back_bit_for_bit(
-    textures: wg.Device, format: str, dimension: str
-) -> None:
+def test_texels_return_from_a_texture_bit_for_bit(textures: wg.Device, format: str, dimension: str) -> None:
     dtype, channels = FORMATS[format]
     for size in SIZES[dimension]:
         texture = make_texture(textures, format, size, dimension)

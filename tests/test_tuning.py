@@ -184,7 +184,7 @@ def test_programs_read_json(
 
 
 @on_one_adapter
-def test_a_file_that_is_named_goes_before_what_is_kept(
+def test_a_named_file_is_preferred_to_the_tuning_cache(
     device: wg.Device, tuned: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("WGSLICE_PROFILE", "shipped")
@@ -199,7 +199,7 @@ def test_a_file_that_is_named_goes_before_what_is_kept(
 
 
 @on_one_adapter
-def test_the_command_says_what_to_install(
+def test_the_command_names_what_to_install(
     device: wg.Device,
     tuned: list[str],
     measured: list[wg.Device],

@@ -1,4 +1,4 @@
-"""What tensors refuse to compute, by which name, and what they are meanwhile: keys, and themselves."""
+"""Computations that tensors refuse, by name; equality and hashes, which they have."""
 
 from __future__ import annotations
 

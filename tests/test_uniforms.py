@@ -1,4 +1,4 @@
-"""What a kernel is given of its step: the uniform block, its fields, and constants."""
+"""Inputs of a kernel from its step: the uniform block, its fields, and constants."""
 
 from __future__ import annotations
 

@@ -132,7 +132,9 @@ def test_an_output_on_itself_is_refused() -> None:
         (((4,), "float32"), TypeError, "sizes 'float32': must be integers; the dtype comes before them"),
     ],
 )
-def test_a_tensor_desc_says_what_is_wrong(arguments: Any, error: type[Exception], message: str) -> None:
+def test_a_tensor_desc_refuses_what_breaks_its_rules(
+    arguments: Any, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=f"TensorDesc: .*{message}"):
         wg.TensorDesc(*arguments)
 

@@ -1,4 +1,4 @@
-"""What windows take by what it costs: estimates, both sides of where they change a choice, and probes."""
+"""Choices of windows: estimates, both sides of where they change a choice, and probes."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_printing_a_plan_of_windows_asks_no_strategy(
     # rows of 12 and 16 blocks, an invocation each: 1 us and 16 ns a block, words 5 ns a byte, elements 20 ns
     [(192, 1, "window_words"), (256, 1, "window_rows"), (12, 4, "extract_windows"), (16, 4, "window_rows")],
 )
-def test_blocks_are_taken_of_rows_that_are_long_enough_to_pay(row: int, width: int, kernel: str) -> None:
+def test_rows_long_enough_to_pay_are_copied_in_blocks(row: int, width: int, kernel: str) -> None:
     works = {"window_rows 16": (1e-6, 1e9), "window_words 1": (0.0, 2e8)}
     works |= {"extract_windows 4": (0.0, 5e7), "extract_windows 1": (0.0, 1e7)}
     profile = costing(CPU, works)
@@ -147,7 +147,7 @@ def test_blocks_are_taken_of_rows_that_are_long_enough_to_pay(row: int, width: i
 
 
 @pytest.mark.parametrize(("invocation_s", "each"), [(0.0, 1), (1e-6, 12)])
-def test_an_invocation_takes_more_blocks_where_it_costs_more(invocation_s: float, each: int) -> None:
+def test_costly_invocations_copy_more_blocks(invocation_s: float, each: int) -> None:
     """Of 12 blocks of 16 ns."""
     works = {"window_rows 16": (invocation_s, 1e9), "insert_rows 16": (invocation_s, 1e9)}
     profile = costing(favouring(CPU, Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS), works)
@@ -156,7 +156,7 @@ def test_an_invocation_takes_more_blocks_where_it_costs_more(invocation_s: float
 
 
 @pytest.mark.parametrize(("ends_rate", "kernels"), [(1e9, IN_BLOCKS), (1e8, BY_WORDS)])
-def test_rows_go_by_words_where_their_ends_cost_more(ends_rate: float, kernels: list[str]) -> None:
+def test_rows_are_copied_by_words_where_ends_cost_more(ends_rate: float, kernels: list[str]) -> None:
     """Rows of 99 bytes: 6 blocks and two ends of 16 bytes, or 28 words."""
     works = {
         "insert_rows 16": (0.0, 1e9),
@@ -171,13 +171,13 @@ def test_a_dispatch_of_ends_is_one_more(dispatch_s: float, kernels: list[str]) -
     assert names_of(inserted(costing(CPU, {}, dispatch_s=dispatch_s), 99)) == kernels
 
 
-def test_rows_of_wide_elements_may_go_by_words() -> None:
+def test_rows_of_wide_elements_may_be_inserted_by_words() -> None:
     for words, kernel in ((4e8, "insert_words"), (1e8, "insert_windows")):
         works = {"insert_words 4": (0.0, words), "insert_windows 4": (0.0, 2e8)}
         assert names_of(inserted(costing(CPU, works), 3, width=4)) == [kernel]
 
 
-def test_work_of_which_nothing_is_known_is_not_taken() -> None:
+def test_a_cost_class_of_unknown_cost_is_not_chosen() -> None:
     profile = costing(CPU, {"window_rows 16": None, "insert_rows 16": None}, dispatch_s=CPU.costs.dispatch_s)
     plan = extracted(profile, 64)
     assert names_of(plan) == ["window_words"]
@@ -236,7 +236,7 @@ def whole_images(
 COPYING = replace(CPU, costs=replace(CPU.costs, copy_s=0.0, copy_bytes_per_s=1e30))
 
 
-def test_whole_images_may_go_by_a_buffer_copy_each() -> None:
+def test_whole_images_may_be_a_buffer_copy_each() -> None:
     plan = whole_images()
     (step,) = plan.steps
     assert str(step) == "30 buffer copies of 384 B: windows of contiguous words on both sides"
@@ -256,7 +256,7 @@ def test_whole_images_may_go_by_a_buffer_copy_each() -> None:
 
 
 @pytest.mark.parametrize(("copy_s", "copies"), [(1e-9, True), (1e-3, False)])
-def test_buffer_copies_are_taken_where_they_cost_less(copy_s: float, copies: bool) -> None:
+def test_buffer_copies_are_chosen_where_they_cost_less(copy_s: float, copies: bool) -> None:
     profile = replace(CPU, costs=replace(CPU.costs, copy_s=copy_s))
     offsets = [[number, 0] for number in range(COUNT)]
     sides = wg.TensorDesc("u4", (COUNT, 1, 256)), wg.TensorDesc("u4", (COUNT, 256))

@@ -27,7 +27,7 @@ JOBS: dict[str, Any] = {
 
 
 def steps(name: str) -> list[str]:
-    """What a job runs."""
+    """The commands of a job."""
     return [step["run"] for step in JOBS[name]["steps"] if "run" in step]
 
 
@@ -142,7 +142,7 @@ def test_the_check_that_the_pages_show_fails_without_the_adapter(device: wg.Devi
     assert "NoAdapterError: no adapter has 'Vulcan' (from WGSLICE_ADAPTER)" in missing.stderr
 
 
-def test_mesa_keeps_kernels_where_the_pages_say(device: wg.Device, tmp_path: Path) -> None:
+def test_mesa_caches_kernels_in_the_documented_folder(device: wg.Device, tmp_path: Path) -> None:
     if "Mesa" not in device.adapter.driver:
         pytest.skip("not a driver of Mesa's")
     kept = tmp_path / "kept"
@@ -158,7 +158,7 @@ def test_mesa_keeps_kernels_where_the_pages_say(device: wg.Device, tmp_path: Pat
 
 
 def test_ci_runs_the_linux_job() -> None:
-    """What the job of the packages runs, the test below does."""
+    """The job of the packages runs the commands of the test below."""
     of_ci = (ROOT / ".ci" / "run").read_text("utf-8").splitlines()[-1].removeprefix("exec ")
     assert steps("linux") == [of_ci]
     assert steps("packages") == ["python3 run wheel"]

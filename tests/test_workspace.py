@@ -1,4 +1,4 @@
-"""How tensors of one submission share buffers."""
+"""Tensors of one submission share buffers."""
 
 from __future__ import annotations
 

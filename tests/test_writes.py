@@ -297,7 +297,7 @@ def test_a_destroyed_target_is_refused(device: wg.Device) -> None:
             x[...] = value
 
 
-def test_a_large_array_goes_straight_into_its_place(device: wg.Device) -> None:
+def test_a_large_array_is_uploaded_straight_into_its_place(device: wg.Device) -> None:
     """Beyond one chunk of an upload, on both sides guarded."""
     x = np.zeros(6_000_000, np.uint16)
     tensor = wg.asarray(x, device=device)

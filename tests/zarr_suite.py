@@ -39,7 +39,7 @@ class Counted(ndbuffer.NDBuffer):
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """What a small number does: no array of Zarr's tests is larger than a default."""
+    """A small number, since no array of Zarr's tests is larger than a default."""
     parser.addoption("--whole", type=int, help="bytes beyond which chunks land in a tensor one by one")
 
 

@@ -165,7 +165,7 @@ def pixels(block: np.void, step: Dispatch, source: Observed, _target: Observed) 
 
 
 class Ahead(NamedTuple):
-    """What the elements of a group are, in their order."""
+    """The elements of a group, in their order."""
 
     pixel: NDArray[np.int64]  # pixels before its own
     channel: NDArray[np.int64]
@@ -181,7 +181,7 @@ def group_places(row: Pixels, width_nbytes: int) -> Ahead:
 
 
 def read_part(row: Pixels, source: Observed, first: Words, invocations: Words) -> Bytes:
-    """What groups read of a part, from a byte each on."""
+    """The bytes of a part that groups read, from a byte each on."""
     loaded = [block_after(source, first, n, invocations) for n in range(row.part_blocks + 1)]
     offset = first % np.uint32(WIDEST_NBYTES)
     return np.concatenate([join(low, high, offset) for low, high in pairwise(loaded)], axis=1)

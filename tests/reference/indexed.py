@@ -85,7 +85,7 @@ def find_rows(block: np.void, step: IndexedDispatch, number: Words) -> Rows:
 
 
 class Reached(NamedTuple):
-    """What tables say of elements."""
+    """Offsets that tables add to elements."""
 
     elements: Words  # of the indexed side, further on
     winners: Words  # further on
@@ -93,7 +93,7 @@ class Reached(NamedTuple):
 
 
 def find_reached(block: np.void, step: IndexedDispatch, tables: Tables, rows: Rows, c: Words) -> Reached:
-    """What the tables say of the c-th elements of rows."""
+    """The offsets that tables add to the c-th elements of rows."""
     strides = block["table_strides"].reshape(-1, 8)
     elements, winners, inside = np.zeros_like(c), np.zeros_like(c), np.ones(c.shape, bool)
     for t, table in enumerate(step.copy.tables):

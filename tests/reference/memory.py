@@ -29,14 +29,14 @@ class Accesses(NamedTuple):
 
 
 class Observed:
-    """What a dispatch reads: the bytes of a binding, and who has loaded which of them."""
+    """The bytes of a binding that a dispatch reads, and the invocations that loaded them."""
 
     def __init__(self, data: Bytes) -> None:
         self.data = data
         self.loads: list[Accesses] = []
 
     def elements(self, number: Words, nbytes: int, invocations: Words) -> Array:
-        """Elements by their numbers; narrow ones are loaded with the words that they lie in."""
+        """Elements by their numbers; sub-word ones are loaded with their words."""
         self._note(
             np.asarray(number * np.uint32(nbytes) // np.uint32(4) * np.uint32(4)), max(nbytes, 4), invocations
         )
@@ -54,7 +54,7 @@ class Observed:
 
 
 class Writes(NamedTuple):
-    """What all invocations of a dispatch write, those that repeat work included."""
+    """The writes of all invocations of a dispatch, repeated ones included."""
 
     unit_nbytes: int  # that an invocation writes at once: a word, a block, or with atomics a sub-word element
     units: Words  # any shape: units before each, from the start of the binding
@@ -63,13 +63,13 @@ class Writes(NamedTuple):
 
     @property
     def stores(self) -> Accesses:
-        """Where they go."""
+        """Their places."""
         places = np.asarray(self.units * np.uint32(self.unit_nbytes))
         return Accesses(np.broadcast_to(self.invocations, places.shape), places, self.unit_nbytes)
 
 
 class Trace(NamedTuple):
-    """What the invocations of a dispatch do."""
+    """The reads and writes of the invocations of a dispatch."""
 
     writes: Writes
     source_loads: list[Accesses]
@@ -77,7 +77,7 @@ class Trace(NamedTuple):
 
 
 def bound(buffer: Bytes, binding: Span) -> Bytes:
-    """What a kernel sees through a binding; a view."""
+    """The bytes that a kernel reaches through a binding; a view."""
     return buffer[binding.offset_nbytes :][: binding.nbytes]
 
 

@@ -111,7 +111,7 @@ def find_places(block: np.void, index: Words, dimensions: int) -> tuple[Words, W
 
 
 def find_extents(start: Words, size: np.uint32, places_per_unit: int) -> Extents:
-    """Where rows of `size` places begin and end, and their units."""
+    """First and last places of rows of `size` places, and their units."""
     per_unit = np.uint32(places_per_unit)
     stop = start + size
     whole_unit = (start + np.uint32(places_per_unit - 1)) // per_unit

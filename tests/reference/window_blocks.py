@@ -15,7 +15,7 @@ NBYTES = np.uint32(WIDEST_NBYTES)
 
 
 class RowSources(NamedTuple):
-    """Where rows lie in the source, for each block that is copied."""
+    """The places of rows in the source, for each block that is copied."""
 
     source: Words  # bytes before their lowest, modulo 2^32
     backwards: Flags  # whether indices go in reverse order

@@ -1,4 +1,4 @@
-"""Where windows lie: mirrors `windows` of `wgsl/shared/`."""
+"""Places of windows: mirrors `windows` of `wgsl/shared/`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def are_backwards(picks: Picks, d: int) -> Flags:
 
 
 def find_offsets(block: np.void, offsets: Offsets, picks: Picks, d: int) -> NDArray[np.int32]:
-    """Where windows begin in a dimension, or the nearest places from which they read the same."""
+    """The first places of windows in a dimension, or the nearest from which they read the same."""
     number = np.minimum(picks.number, np.uint32(len(offsets) - 1))
     column = min(d, offsets.shape[1] - 1)  # a dimension without offsets begins at 0, whatever is read
     offset = offsets[number, column]

@@ -1,4 +1,4 @@
-"""What a measured cost model changes: strategies and estimated times of typical slices."""
+"""Changes by a measured cost model: strategies and estimated times of typical slices."""
 
 from __future__ import annotations
 

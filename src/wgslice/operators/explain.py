@@ -1,4 +1,4 @@
-"""What would run, without running or compiling it."""
+"""Explanations of calls: their plans, without running or compiling them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOT_A_VIEW = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """What a call would submit, step by step. Printed, it says so, each plan with its reasons.
+    """The uploads and submissions of a call, which it prints, each plan with its reasons.
 
     Attributes
     ----------

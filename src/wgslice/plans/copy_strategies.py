@@ -195,14 +195,14 @@ def dispatches(kernel: Kernel, reason: str, paired: bool, problem: Problem) -> S
         parts = stepped_parts(*problem.from_bindings, width_nbytes)
     units = "vectors of 16 bytes" if width_nbytes == WIDEST_NBYTES else "whole words"
     atomics = ", by atomics" if width_nbytes < WORD_NBYTES else ""
-    said = reason.format(step=problem.read_step, units=units, atomics=atomics)
+    text = reason.format(step=problem.read_step, units=units, atomics=atomics)
     work = class_of(kernel, paired, problem)
     bindings, limits = problem.bindings, problem.limits
-    steps = [dispatch_of(kernel, *part, width_nbytes, bindings, limits, said, paired, work) for part in parts]
+    steps = [dispatch_of(kernel, *part, width_nbytes, bindings, limits, text, paired, work) for part in parts]
     ends = ends_of(kernel, problem)
     if ends is not None:
-        said = "heads and tails of unaligned rows"
-        steps.append(dispatch_of(ends, *problem.from_bindings, width_nbytes, bindings, limits, said))
+        text = "heads and tails of unaligned rows"
+        steps.append(dispatch_of(ends, *problem.from_bindings, width_nbytes, bindings, limits, text))
     return steps
 
 

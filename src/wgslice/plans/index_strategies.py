@@ -158,7 +158,7 @@ class Indexing:
 
     @property
     def selecting(self) -> str:
-        """What selects elements, in reasons."""
+        """The subject and verb of reasons."""
         return "each mask element selects" if self.copy.masked else "each index selects"
 
     def against_windows(self) -> Because:

@@ -203,7 +203,7 @@ class IndexedDispatch(OnGrid):
 
     @property
     def memories(self) -> set[Memory]:
-        """What it binds."""
+        """The memories that it binds."""
         return super().memories | ({self.table.memory} if self.table else set())
 
     @property

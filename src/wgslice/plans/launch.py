@@ -156,14 +156,14 @@ class Share:
     paired: bool  # whether a row is the last two dimensions
     pieces: int  # invocations a row, or tiles next to each other in a plane; else 1
     each: int  # units per invocation: elements, words or vectors; a tile's side in elements
-    contiguous: bool  # whether these are neighbours, or neighbouring invocations take neighbours
+    contiguous: bool  # whether these are contiguous (blocked), or those of neighbouring invocations (striped)
     workgroup_size: int  # invocations
     workgroups: tuple[int, int, int]  # the grid
     row_tiles: int = 1  # below each other in a plane, where tiles are distributed
     tiling: Tiling | None = None  # of kernels whose invocations take several units of a tile
 
 
-def deal(
+def launch_of(
     kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, limits: Limits, paired: bool
 ) -> Share:
     """Returns the launch configuration of a copy; `paired` rows are the last two dimensions."""
@@ -217,14 +217,14 @@ def launch_tiles(kernel: Kernel, source: Layout, target: Layout, width_nbytes: i
 def share_of(
     limits: Limits, count: int, pieces: int, each: int, invocations: int, *, paired: bool = False
 ) -> Share:
-    """Returns the launch configuration of `invocations` that take `each` items of a piece of a row."""
+    """Returns the launch configuration of `invocations` that copy `each` items of a row."""
     profile = limits.profile
     grid = *fold(-(-invocations // profile.workgroup_size), limits), 1
     return Share(count, paired, pieces, each, profile.contiguous, profile.workgroup_size, grid)
 
 
 def launch_row(kernel: Kernel, size: int, width_nbytes: int, profile: Profile) -> tuple[int, int]:
-    """Invocations a row of `size` elements, and the units that each takes: the most that every row has."""
+    """Invocations per row of `size` elements, and units per invocation: the most that every row has."""
     unit_nbytes = UNITS_NBYTES.get(kernel, width_nbytes)
     per_unit = unit_nbytes // width_nbytes
     least, most = (size - per_unit + 1) // per_unit, size // per_unit  # whole units, wherever the row begins

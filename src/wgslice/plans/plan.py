@@ -56,7 +56,7 @@ class Plan:
     shape: tuple[int, ...] | None = None  # of the copied elements; None if that is the target's sizes
     name: str = "copy"  # of the operator
     tensors: str = ""  # dtype and shapes, where these are known
-    note: str = ""  # on what is planned, where something is to be said of it
+    note: str = ""  # printed below the layouts
 
     @cached_property
     def unbound(self) -> tuple[Memory, ...]:

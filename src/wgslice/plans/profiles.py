@@ -18,7 +18,7 @@ from wgslice.layout import Layout
 from wgslice.plans.kernels import UNITS_NBYTES, Kernel
 
 UNCALIBRATED = "uncalibrated"  # of shipped cost parameters, as plans print it
-CACHED_LINES = 256  # that a CPU's first cache, or a GPU's share of one for a workgroup, holds for sure
+CACHED_LINES = 256  # that a CPU's first cache, or a GPU's share of one for a workgroup, holds at least
 CACHE_LINE_NBYTES = 64
 
 # Kernels whose speed does not depend on how neighbours of the target lie in the source.
@@ -149,14 +149,14 @@ class Profile:
 
     name: str
     workgroup_size: int  # invocations a workgroup
-    words_each: tuple[int, ...]  # that an invocation may take of a row; each choice is a pipeline to compile
-    subword_words_each: tuple[int, ...]  # where words are put together of elements of 1 and 2 bytes
+    words_each: tuple[int, ...]  # per invocation of a row; each choice is a pipeline to compile
+    subword_words_each: tuple[int, ...]  # where words are assembled of sub-word elements
     blocks_each: int  # of 16 bytes
-    run_words: int  # that an invocation takes of short runs
-    contiguous: bool  # whether an invocation takes a piece of memory, or neighbours take neighbours
-    least_pieces: int  # invocations a row before they take more than one element each
-    window_blocks: int  # most blocks of 16 bytes that an invocation takes of a row of a window
-    window_words: int  # most words that it puts together where rows of windows are not taken in blocks
+    run_words: int  # per invocation of short runs
+    contiguous: bool  # whether an invocation's items are contiguous (blocked), or striped over neighbours
+    least_pieces: int  # invocations per row before one copies several elements
+    window_blocks: int  # most blocks of 16 bytes per invocation of a window row
+    window_words: int  # most words that it assembles where rows of windows are not copied in blocks
     costs: Costs
 
 

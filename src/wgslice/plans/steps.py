@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wgslice.layout import Layout
 from wgslice.plans.kernels import UNITS_NBYTES, WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.launch import Share, arranged, deal
+from wgslice.plans.launch import Share, arranged, launch_of
 from wgslice.plans.profiles import CostClass, Limits, copy_class, pattern, step_of
 
 
@@ -213,7 +213,7 @@ def dispatch_of(
         or UNITS_NBYTES.get(kernel, width_nbytes) == WIDEST_NBYTES > width_nbytes
     ):
         bindings = bindings[0].in_whole(WIDEST_NBYTES), bindings[1].in_whole(WIDEST_NBYTES)
-    share = deal(kernel, source, target, width_nbytes, limits, paired or kernel is Kernel.SUBWORD_ENDS)
+    share = launch_of(kernel, source, target, width_nbytes, limits, paired or kernel is Kernel.SUBWORD_ENDS)
     return Dispatch(
         width_nbytes,
         source,
