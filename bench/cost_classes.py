@@ -13,8 +13,8 @@ from typing import TypeAlias
 from bench.index_probes import IndexProbe
 from bench.probes import FAR_NBYTES, FAR_RUN, Probe, probes
 from bench.window_probes import WindowProbe
+from wgslice.gpu.capture import Place
 from wgslice.gpu.device import Device
-from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
 from wgslice.plans.choose import Dispatched, Step, seconds_of

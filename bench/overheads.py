@@ -16,7 +16,8 @@ from rich.console import Console
 import wgslice as wg
 from bench.report import MEBIBYTE
 from bench.rivals.ours import device
-from wgslice.gpu.pipelines import Bound, Place
+from wgslice.gpu.capture import Place
+from wgslice.gpu.pipelines import Bound
 from wgslice.plans.plan import Plan
 from wgslice.plans.steps import Dispatch
 

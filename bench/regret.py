@@ -22,8 +22,8 @@ from bench.schedule import Schedule
 from bench.tasks import MANY_WINDOWS, Task
 from wgslice.calibration.measure import measure_constants
 from wgslice.calibration.tune import calibrated_profile, recorded
+from wgslice.gpu.capture import Place
 from wgslice.gpu.device import shipped_profile
-from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.plans.choose import Choice
 from wgslice.plans.plan import Plan, in_order

@@ -12,7 +12,8 @@ import pytest
 from helpers import Bytes, make_buffer, random_bytes, read_buffer
 
 import wgslice as wg
-from wgslice.gpu.pipelines import Pipelines, Place
+from wgslice.gpu.capture import Place
+from wgslice.gpu.pipelines import Pipelines
 from wgslice.gpu.recording import BoundPlan, Recorder
 from wgslice.plans.kernels import Kernel
 

@@ -16,8 +16,8 @@ from planning import USUAL, favouring, names_of, planned_copy, planned_extractio
 from running import recorded_plans
 
 import wgslice as wg
-from wgslice.gpu.capture import Submission, Upload
 from wgslice.layout import Layout
+from wgslice.operators.explain import Submission, Upload
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU as SHIPPED_CPU
 from wgslice.plans.profiles import GPU as SHIPPED_GPU

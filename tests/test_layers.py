@@ -31,7 +31,7 @@ LAYERS = [
     ["calibration"],
     ["tensors"],
     ["operators"],
-    ["numpy_protocol"],
+    ["numpy_protocol", "programs"],
     [
         *("onnx", "directml", "einops", "pygfx", "doctor", "array_api"),
         *("streaming", "zarr"),

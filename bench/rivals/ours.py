@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import wgslice as wg
 from bench.cases import Cut
 from wgslice.dialects.basic import numpy_index
-from wgslice.gpu.pipelines import Place
+from wgslice.gpu.capture import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout, whole_words
 from wgslice.plans.kernels import Kernel

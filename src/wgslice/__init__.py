@@ -44,8 +44,10 @@ upper_modules.update(  # what tensors lead to by protocols, loaded when it is as
 
 # Public names whose modules are loaded when they are first used.
 LAZY = {
+    "Program": "wgslice.programs.program",
     "SelfTest": "wgslice.doctor.selftest",
     "Tuning": "wgslice.calibration.tune",
+    "capture": "wgslice.programs.program",
     "selftest": "wgslice.doctor.selftest",
     "stream": "wgslice.streaming.stream",
     "tune": "wgslice.calibration.tune",
@@ -54,6 +56,7 @@ LAZY = {
 if TYPE_CHECKING:
     from wgslice.calibration.tune import Tuning, tune
     from wgslice.doctor.selftest import SelfTest, selftest
+    from wgslice.programs.program import Program, capture
     from wgslice.streaming.stream import stream
 else:  # which would take any name for an attribute
 
@@ -92,6 +95,7 @@ __all__ = [
     "NoKernelError",
     "OutOfDeviceMemory",
     "Plan",
+    "Program",
     "SelfTest",
     "Slice",
     "Slice1",
@@ -105,6 +109,7 @@ __all__ = [
     "arange",
     "asarray",
     "broadcast_to",
+    "capture",
     "concat",
     "copy_to_texture",
     "copyto",

@@ -8,9 +8,8 @@ from math import inf
 from time import perf_counter, sleep
 from typing import Any
 
-from wgslice.gpu.capture import refuse_in_capture
+from wgslice.gpu.capture import Place, refuse_in_capture
 from wgslice.gpu.device import Device
-from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
 from wgslice.plans.choose import Step, seconds_of

@@ -11,8 +11,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from wgslice.gpu.capture import Place
 from wgslice.gpu.device import Device
-from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.gpu.transfer import download, upload
 from wgslice.layout import Layout

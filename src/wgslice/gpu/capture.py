@@ -2,48 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import local
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from wgslice.errors import CaptureRefused
+from wgslice.gpu.protocols import Buffer
 from wgslice.plans.plan import Plan
 
 
-class Upload(NamedTuple):
+class Place(NamedTuple):
+    """A buffer, and the byte offset in it that a plan counts from."""
+
+    buffer: Buffer
+    base: int = 0
+
+
+class CapturedUpload(NamedTuple):
     """Bytes written into a buffer before any later submission runs."""
 
-    nbytes: int
+    place: Place
+    data: NDArray[np.uint8]
+
+
+class Recorded(NamedTuple):
+    """A plan with its buffers, in place of its commands."""
+
+    plan: Plan
+    places: Sequence[Place]
 
 
 @dataclass(frozen=True, eq=False)
-class Submission:
+class CapturedSubmission:
     """Plans of one submission, in place of the command encoder that would record them."""
 
-    plans: list[Plan] = field(default_factory=list)
+    recorded: list[Recorded] = field(default_factory=list)
 
 
-Step: TypeAlias = Upload | Submission
+CapturedStep: TypeAlias = CapturedUpload | CapturedSubmission
 
 
 class Capture:
-    """Uploads and submissions of a call, in order."""
+    """Uploads and submissions of a call, in order, to be `explained`, or to be replayed."""
 
-    def __init__(self) -> None:
-        self.steps: list[Step] = []
+    def __init__(self, *, explained: bool = True) -> None:
+        self.explained = explained
+        self.steps: list[CapturedStep] = []
 
-    def record(self, encoder: object, plan: Plan) -> None:
+    def record(self, encoder: object, plan: Plan, places: Sequence[Place]) -> None:
         """Add a plan to its submission; a plan for a caller's encoder gets its own submission."""
-        if isinstance(encoder, Submission):
-            encoder.plans.append(plan)
+        recorded = Recorded(plan, places)
+        if isinstance(encoder, CapturedSubmission):
+            encoder.recorded.append(recorded)
         else:
-            self.steps.append(Submission([plan]))
+            self.steps.append(CapturedSubmission([recorded]))
 
     def submit(self, encoder: object) -> None:
         """Add the submission that replaces an encoder."""
-        if isinstance(encoder, Submission):
+        if isinstance(encoder, CapturedSubmission):
             self.steps.append(encoder)
         else:
             refuse_in_capture("commands that were recorded before are submitted")
@@ -71,7 +92,8 @@ def capturing(capture: Capture | None) -> Iterator[None]:
 def refuse_in_capture(what: str) -> None:
     """Raise CaptureRefused if the current call is captured, for a step that needs results from the GPU."""
     if active.capture is not None:
+        kind, verb = ("an explained", "explain") if active.capture.explained else ("a captured", "capture")
         raise CaptureRefused(
-            f"{what}, which an explained call cannot do, since it does not run: explain the calls before and "
+            f"{what}, which {kind} call cannot do, since it does not run: {verb} the calls before and "
             "after it, with NumPy arrays in place of its results, such as x[np.asarray(mask)] for x[mask]"
         )

@@ -22,7 +22,7 @@ from wgslice.gpu.adapter import (
     install_advice,
     process_lock,
 )
-from wgslice.gpu.capture import Submission, active, capturing
+from wgslice.gpu.capture import CapturedSubmission, active, capturing
 from wgslice.gpu.native import (
     LOST,
     Placeholder,
@@ -227,7 +227,7 @@ class Device:
         with self.limits_lock:
             self.limits = update(self.limits)
 
-    def create_buffer(self, nbytes: int) -> Buffer:
+    def create_buffer(self, nbytes: int, *, zeroed: bool = True) -> Buffer:
         """Make a zeroed buffer for tensors of at least `nbytes`, or a placeholder in a captured call."""
         check_process()
         size = buffer_nbytes(nbytes)
@@ -237,7 +237,7 @@ class Device:
                 "use smaller tensors"
             )
         if active.capture is not None:
-            return self.placeholder(nbytes)
+            return self.placeholder(nbytes, zeroed=zeroed)
         return self.new_buffer(size, TENSOR_USAGES)
 
     def new_buffer(self, size: int, usage: int) -> Buffer:
@@ -260,7 +260,7 @@ class Device:
         """
         size = buffer_nbytes(nbytes)
         if not MIN_REUSED_NBYTES <= size <= self.pool.max_nbytes or active.capture is not None:
-            return hidden(self.create_buffer(nbytes))
+            return hidden(self.create_buffer(nbytes, zeroed=zeroed))
         self.check_not_lost()
         buffer = self.pool.take(size)
         if buffer is None:
@@ -273,13 +273,13 @@ class Device:
             self.queue.write_buffer(buffer, size - 16, bytes(16))
         return hidden(self.pool.lease(buffer))
 
-    def placeholder(self, nbytes: int) -> Buffer:
+    def placeholder(self, nbytes: int, *, zeroed: bool = True) -> Buffer:
         """Make a placeholder, of any size and without memory, for a buffer of a captured call."""
-        return cast("Buffer", Placeholder(self.wgpu_device, buffer_nbytes(nbytes), TENSOR_USAGES))
+        return cast("Buffer", Placeholder(self.wgpu_device, buffer_nbytes(nbytes), TENSOR_USAGES, zeroed))
 
     def create_encoder(self) -> CommandEncoder:
-        """Make a command encoder, or a `Submission` in a captured call."""
-        make = self.wgpu_device.create_command_encoder if active.capture is None else Submission
+        """Make a command encoder, or a `CapturedSubmission` in a captured call."""
+        make = self.wgpu_device.create_command_encoder if active.capture is None else CapturedSubmission
         return cast("CommandEncoder", make())
 
     def submit(self, encoder: CommandEncoder) -> None:

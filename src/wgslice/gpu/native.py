@@ -106,15 +106,18 @@ class Placeholder:
     map_state = "unmapped"
     label = ""
 
-    def __init__(self, wgpu_device: GPUDevice, size: int, usage: int) -> None:
+    def __init__(self, wgpu_device: GPUDevice, size: int, usage: int, zeroed: bool = True) -> None:
         self._device = wgpu_device
         self.size = size
         self.usage = usage
+        self.zeroed = zeroed  # whether the call relies on zeros where it does not write
 
     @property
     def _internal(self) -> NoReturn:
         """The native handle, which wgpu reads before it uses a buffer."""
-        raise ValueError("the tensor comes from an explained call, which did not run: it has no elements")
+        raise ValueError(
+            "the tensor comes from an explained or captured call, which did not run: it has no elements"
+        )
 
 
 @cache

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from wgslice.gpu.capture import Place
 from wgslice.gpu.native import lease_class, translated_errors
 from wgslice.gpu.protocols import (
     COMPUTE_STAGE,
@@ -42,13 +43,6 @@ READ = "read-only-storage"
 MIN_REUSED_NBYTES = 2**20  # wgpu allocates smaller buffers from memory that it holds, as fast as reuse
 VARIABLE = "WGSLICE_REUSED_MIB"
 MAX_REUSED_MIB = 512
-
-
-class Place(NamedTuple):
-    """A buffer, and the byte offset that a plan's offsets are relative to."""
-
-    buffer: Buffer
-    base: int = 0
 
 
 class Binding(NamedTuple):

@@ -7,11 +7,11 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from wgslice.errors import named
-from wgslice.gpu.capture import active
+from wgslice.gpu.capture import Place, active
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.native import Region, copy_texels, translated_errors
-from wgslice.gpu.pipelines import Bound, Place
+from wgslice.gpu.pipelines import Bound
 from wgslice.gpu.protocols import BindGroup, Buffer, BufferUsage, CommandEncoder, ComputePass, Pipeline
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy, planned
@@ -72,6 +72,7 @@ class Recorder:
         self.encoder = encoder
         self.region = region  # read or written by texture copies
         self.compute_pass = compute_pass  # the open one
+        self.pipeline: Pipeline | None = None  # that of the open pass
 
     def add(self, plan: Plan, places: Sequence[Place]) -> None:
         """Bind and record a plan, or nothing if it raises."""
@@ -81,13 +82,15 @@ class Recorder:
         """Record a bound plan; every plan that runs or is explained passes here."""
         capture = active.capture
         if capture is not None:
-            capture.record(self.encoder, bound.plan)
+            capture.record(self.encoder, bound.plan, bound.places)
             return
         with translated_errors:
             for command in bound.commands:
                 if isinstance(command, BoundDispatch):
                     self.compute_pass = self.compute_pass or self.encoder.begin_compute_pass()
-                    self.compute_pass.set_pipeline(command.pipeline)
+                    if command.pipeline is not self.pipeline:
+                        self.pipeline = command.pipeline
+                        self.compute_pass.set_pipeline(command.pipeline)
                     self.compute_pass.set_bind_group(0, command.bind_group)
                     self.compute_pass.dispatch_workgroups(*command.workgroups)
                 else:
@@ -98,7 +101,7 @@ class Recorder:
         """End the open compute pass, if any."""
         if self.compute_pass is not None:
             self.compute_pass.end()
-            self.compute_pass = None
+            self.compute_pass = self.pipeline = None
 
     def _copy(self, command: Clear | BufferCopies | TextureCopy, places: Sequence[Place]) -> None:
         """Record a clear, buffer copies, or a texture copy."""

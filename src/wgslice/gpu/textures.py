@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import Integers, integers
 from wgslice.errors import named
-from wgslice.gpu.capture import active, refuse_in_capture
+from wgslice.gpu.capture import Place, active, refuse_in_capture
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_usable, owning_device
 from wgslice.gpu.native import Region, check_process, copy_texels, owner_of, translated_errors
-from wgslice.gpu.pipelines import Place
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, Texture, TextureUsage
 from wgslice.gpu.recording import BoundLayout, Recorder, place
 from wgslice.gpu.transfer import Readback, arriving

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.dtypes import DType
-from wgslice.gpu.capture import Upload, active, refuse_in_capture
+from wgslice.gpu.capture import CapturedUpload, Place, active, refuse_in_capture
 from wgslice.gpu.device import Device
 from wgslice.gpu.native import begin_mapping, end_mappings_on_destroy, translated_errors, wait_for_mapping
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder
@@ -24,7 +24,7 @@ def upload(device: Device, buffer: Buffer, data: NDArray[np.uint8], offset_nbyte
     """Write contiguous bytes at a word offset into a buffer with capacity for them in whole words."""
     capture = active.capture
     if capture is not None:
-        capture.steps.append(Upload(data.size))
+        capture.steps.append(CapturedUpload(Place(buffer, offset_nbytes), data))
         return
     queue = device.queue
     whole = data.size // 4 * 4

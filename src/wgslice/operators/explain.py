@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from textwrap import indent
-from typing import Any, overload
+from typing import Any, NamedTuple, TypeAlias, overload
 
 from wgslice.errors import named
-from wgslice.gpu.capture import Capture, Step, Submission, Upload, capturing
+from wgslice.gpu.capture import Capture, CapturedSubmission, capturing
 from wgslice.gpu.device import AnyDevice, checked_device
 from wgslice.gpu.recording import BoundLayout, run_copy
 from wgslice.layout import Layout
@@ -23,6 +23,21 @@ NOT_A_VIEW = (
     "the tensor is no view but all of its buffer, as results of copies and uploads are; explain(f, *args) "
     "explains the call that made it"
 )
+
+
+class Upload(NamedTuple):
+    """Bytes written into a buffer before any later submission runs."""
+
+    nbytes: int
+
+
+class Submission(NamedTuple):
+    """Plans that are submitted at once."""
+
+    plans: Sequence[Plan]
+
+
+Step: TypeAlias = Upload | Submission
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -207,7 +222,17 @@ def captured(call: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, 
     capture = Capture()
     with capturing(capture):
         result = call(*args, **kwargs)
-    return result, tuple(capture.steps)
+    return result, explained_steps(capture)
+
+
+def explained_steps(capture: Capture) -> tuple[Step, ...]:
+    """What a capture has listed, without its buffers and bytes."""
+    return tuple(
+        Submission(tuple(plan for plan, _ in step.recorded))
+        if isinstance(step, CapturedSubmission)
+        else Upload(step.data.size)
+        for step in capture.steps
+    )
 
 
 def device_among(device: AnyDevice = None, *more: object, **others: object) -> AnyDevice:
@@ -242,4 +267,4 @@ def explained_descriptor(descriptor: Descriptor | TextureDescriptor, device: Any
         return descriptor.planned(chosen).plan
     with named(descriptor.name):
         plans = descriptor.plans(chosen, chosen.placeholder)
-    return Explanation(descriptor.name, (Submission([*plans]),))
+    return Explanation(descriptor.name, (Submission(tuple(plans)),))

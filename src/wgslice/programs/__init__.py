@@ -1,0 +1,1 @@
+"""Captured programs: calls recorded once, and replayed on other tensors without planning."""

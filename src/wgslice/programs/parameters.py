@@ -1,0 +1,95 @@
+"""Parameters of programs: what each replay gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from wgslice.arguments import checked_offset
+from wgslice.dtypes import DType
+from wgslice.gpu.capture import Place
+from wgslice.gpu.device import TENSOR_USAGES, Device
+from wgslice.gpu.handles import check_buffer_type, check_fits, check_usable, describe_buffer
+from wgslice.gpu.native import Placeholder
+from wgslice.gpu.protocols import Buffer
+from wgslice.layout import Layout
+from wgslice.operators.binding import Binding
+from wgslice.plans.problem import rebase
+from wgslice.tensors.tensor import Tensor
+
+
+class Given(NamedTuple):
+    """A binding, to compare with earlier ones."""
+
+    buffer: Buffer
+    layout: Layout | None  # None for a buffer, which has the captured one
+    dtype: DType | None
+    offset: int  # bytes, of a buffer
+    writeable: bool
+
+    @classmethod
+    def of(cls, binding: Binding) -> Given:
+        """Return what a tensor, a buffer, or a buffer and its offset gives."""
+        if isinstance(binding, Tensor):
+            return cls(binding.memory, binding.layout, binding.dtype, 0, binding.writeable)
+        pair: Any = binding if isinstance(binding, tuple) and len(binding) == 2 else (binding, 0)
+        buffer, offset = pair
+        check_buffer_type(buffer, "it may also be a Tensor, or a tuple of a buffer and a byte offset")
+        return cls(buffer, None, None, offset, writeable=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Parameter:
+    """A tensor that each replay gives, and its stand-in while a function is captured."""
+
+    device: Device
+    name: str
+    tensor: Tensor  # of a placeholder, from the last binding offset before its elements on
+
+    @classmethod
+    def like(cls, name: str, x: Tensor) -> Parameter:
+        """Make the parameter for tensors of the dtype, layout, alignment and usages of `x`."""
+        held = rebase(x.layout, x.itemsize, x.device.limits)
+        size = min(-(-held.stop_nbytes // 16) * 16, x.memory.size - held.base)
+        stand_in: Any = Placeholder(x.device.wgpu_device, size, x.memory.usage & TENSOR_USAGES)
+        return cls(x.device, name, Tensor(x.device, stand_in, x.dtype, held.layout, x.writeable))
+
+    @property
+    def buffer(self) -> Buffer:
+        """The placeholder."""
+        return self.tensor.memory
+
+    def place_of(self, given: Given, *, written: bool) -> Place:
+        """Check a binding, and return the place of the placeholder in it."""
+        own, buffer, layout = self.tensor, given.buffer, given.layout
+        if layout is None:
+            start = checked_offset(given.offset, own.itemsize)
+            layout = own.layout.shifted(start - own.layout.offset)
+        elif given.dtype != own.dtype:
+            raise TypeError(f"dtype {given.dtype}: captured with {own.dtype}")
+        elif (layout.sizes, layout.strides) != (own.shape, own.strides):
+            raise ValueError(
+                f"shape {layout.sizes} with strides {layout.strides}: captured with {own.shape} and "
+                f"{own.strides}; capture it again"
+            )
+        if written and not given.writeable:
+            raise ValueError("the tensor is read-only, and the program writes it: give a copy()")
+        check_usable(self.device, buffer)
+        check_fits(buffer, layout, own.dtype)
+        base = rebase(layout, own.itemsize, self.device.limits).base
+        phase = layout.offset * own.itemsize - base
+        if phase != own.offset:
+            raise ValueError(
+                f"the element at index 0 is {phase} bytes after a multiple of "
+                f"{self.device.limits.binding_alignment_nbytes}: captured with {own.offset}; copy() the "
+                "tensor, or capture it again"
+            )
+        if buffer.size - base < self.buffer.size or self.buffer.usage & ~buffer.usage:
+            raise ValueError(
+                f"{describe_buffer(buffer)} has usages {buffer.usage:#x} and {buffer.size - base} bytes from "
+                f"byte {base} on: captured with {self.buffer.usage:#x} and {self.buffer.size}"
+            )
+        return Place(buffer, base)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.tensor.dtype} {self.tensor.shape}"

@@ -1,0 +1,369 @@
+"""Programs: what a function submits, captured once and replayed on other tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wgslice.errors import CaptureRefused, named
+from wgslice.gpu.capture import (
+    Capture,
+    CapturedStep,
+    CapturedSubmission,
+    CapturedUpload,
+    Place,
+    Recorded,
+    capturing,
+    refuse_in_capture,
+)
+from wgslice.gpu.handles import (
+    check_encoder,
+    check_still_alive,
+    check_usable,
+    is_watched,
+)
+from wgslice.gpu.native import Placeholder, exposed, translated_errors
+from wgslice.gpu.protocols import Buffer, CommandEncoder
+from wgslice.gpu.recording import BoundDispatch, BoundLayout, BoundPlan, Recorder, bind, place
+from wgslice.gpu.transfer import upload
+from wgslice.layout import Layout, whole_words
+from wgslice.operators.binding import Binding
+from wgslice.operators.explain import Explanation, Submission
+from wgslice.plans.copy import plan_copy
+from wgslice.plans.plan import Plan
+from wgslice.plans.steps import Memory, TextureCopy
+from wgslice.programs.parameters import Given, Parameter
+from wgslice.tensors.placed import check_tensor
+from wgslice.tensors.tensor import Tensor
+
+MAX_BINDINGS = 8  # sets of buffers whose bind groups a program keeps
+WORD_NBYTES = 4
+
+
+class BoundProgram(NamedTuple):
+    """A program with its buffers: recording it makes no GPU object."""
+
+    given: Sequence[tuple[str, Buffer]]  # by the caller, with the parameters' names
+    cleared: Sequence[Buffer]
+    plans: Sequence[BoundPlan]
+    places: Mapping[Buffer, Place]  # of placeholders
+
+
+class Program:
+    """What a function submits, captured once to be replayed on other tensors.
+
+    Printed, it lists its plans and estimates.
+
+    Attributes
+    ----------
+    name : str
+        Of the function; errors begin with it.
+    device : Device
+        Where it runs.
+    input_names : tuple of str
+        Parameters, which each replay gives.
+    plans : tuple of Plan
+        Of all copies, in order.
+    """
+
+    def __init__(self, name: str, parameters: Sequence[Parameter], result: Any, capture: Capture) -> None:
+        self.name = name
+        self.device = parameters[0].device
+        self._named = named(name)
+        self._parameters = {parameter.name: parameter for parameter in parameters}
+        self._result = result
+        self._constants: dict[Buffer, NDArray[np.uint8]] = {}
+        self._recorded = list(self._replayed(capture.steps))
+        self._written = {places[Memory.OUTPUT].buffer for _, places in self._recorded}
+        self._bound = lru_cache(maxsize=MAX_BINDINGS)(self._bind)
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """Plans of all copies, in order."""
+        return tuple(plan for plan, _ in self._recorded)
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return tuple(self._parameters)
+
+    def __call__(self, **bindings: Binding) -> Any:
+        """Run on tensors or buffers.
+
+        Parameters
+        ----------
+        **bindings : Tensor, wgpu.GPUBuffer or (wgpu.GPUBuffer, int)
+            For each parameter a tensor of the captured dtype, shape and strides, or a buffer and the byte
+            offset of its element at index 0. Each must start as many bytes after a multiple of the device's
+            binding alignment as the captured one, which whole tensors and their first rows do.
+
+        Returns
+        -------
+        Tensor, or a tuple, list or dict of them, or None
+            As the function returned. Tensors that the function made are the program's own: the next replay
+            writes them again, so `copy()` what is to be kept. The work is submitted, not waited for.
+
+        Raises
+        ------
+        TypeError, ValueError
+            A parameter is missing or unknown; a binding is not as captured, destroyed, mapped, or read-only
+            where it is written; two share a buffer, and one is written. Nothing runs then.
+        CaptureRefused
+            The call is explained or captured itself.
+        OutOfDeviceMemory, DeviceLostError
+            There is no memory for the program's own buffers, or the device is lost.
+        """
+        with self._named:
+            bound = self._checked(bindings)
+            encoder = self.device.create_encoder()
+            self._play(encoder, bound)
+            self.device.submit(encoder)
+            return self._returned(bound)
+
+    def record(self, encoder: CommandEncoder, **bindings: Binding) -> Any:
+        """Record into a command encoder, which the caller finishes and submits.
+
+        Parameters
+        ----------
+        encoder : wgpu.GPUCommandEncoder
+            On this device, with no pass open.
+        **bindings : Tensor, wgpu.GPUBuffer or (wgpu.GPUBuffer, int)
+            As for a call.
+
+        Returns
+        -------
+        Tensor, or a tuple, list or dict of them, or None
+            As a call returns; written when the commands run.
+
+        Raises
+        ------
+        TypeError, ValueError, CaptureRefused, OutOfDeviceMemory, DeviceLostError
+            As a call. Nothing is recorded then.
+        """
+        with self._named:
+            check_encoder(self.device, encoder)
+            for binding in bindings.values():
+                if isinstance(binding, Tensor):
+                    exposed(binding.memory)  # a reuse would be in no order with these commands
+            bound = self._checked(bindings)
+            self._play(encoder, bound)
+            return self._returned(bound)
+
+    def __repr__(self) -> str:
+        parameters = ", ".join(map(str, self._parameters.values()))
+        returned = [f"{each.dtype} {each.shape}" for each in tensors_of(self._result)]
+        call = f"{self.name}({parameters}) -> {', '.join(returned) or None}"
+        return str(Explanation(call, (Submission(self.plans),)))
+
+    def _replayed(self, steps: Sequence[CapturedStep]) -> Iterator[Recorded]:
+        """Yield the copies of each replay; what is uploaded and never changes becomes a constant."""
+        changing = used = {parameter.buffer for parameter in self._parameters.values()}
+        for step in steps:
+            if isinstance(step, CapturedUpload):
+                changing = changing | ({step.place.buffer} & used)
+            else:
+                changing = changing | {places[Memory.OUTPUT].buffer for _, places in step.recorded}
+                used = used | {each.buffer for _, places in step.recorded for each in places}
+        for step in steps:
+            if isinstance(step, CapturedSubmission):
+                if any(isinstance(each, TextureCopy) for plan, _ in step.recorded for each in plan.steps):
+                    raise CaptureRefused(
+                        "textures are copied, which no program does: copy before or after it"
+                    )
+                yield from step.recorded
+                continue
+            (buffer, base), data = step
+            if isinstance(buffer, Placeholder) and buffer not in changing:
+                content = self._constants.setdefault(buffer, np.zeros(buffer.size, np.uint8))
+                content[base : base + data.size] = data
+                continue
+            content = np.zeros(whole_words(data.size), np.uint8)
+            content[: data.size] = data
+            words, constant = (content.size // WORD_NBYTES,), self.device.placeholder(content.size)
+            self._constants[constant] = content
+            source = BoundLayout(constant, Layout.packed(words), WORD_NBYTES)
+            target = BoundLayout(buffer, Layout.of(words, (1,), base // WORD_NBYTES), WORD_NBYTES)
+            yield Recorded(*place(self.device.limits, plan_copy, source, target))
+
+    @cached_property
+    def _own(self) -> dict[Buffer, Place]:
+        """The program's own buffers, by their placeholders."""
+        found = [each.buffer for _, places in self._recorded for each in places]
+        found += [each.memory for each in tensors_of(self._result)]
+        parameters = {parameter.buffer for parameter in self._parameters.values()}
+        own: dict[Buffer, Place] = {
+            buffer: Place(self.device.create_buffer(buffer.size))
+            for buffer in dict.fromkeys(found)
+            if isinstance(buffer, Placeholder) and buffer not in parameters
+        }
+        for buffer, content in self._constants.items():
+            if buffer in own:
+                upload(self.device, own[buffer].buffer, content)
+        return own
+
+    def _checked(self, bindings: Mapping[str, Binding]) -> BoundProgram:
+        """Check bindings, and return the program with their buffers."""
+        refuse_in_capture("a program is replayed")
+        if bindings.keys() != self._parameters.keys():
+            given = ", ".join(bindings) or "nothing"
+            raise TypeError(f"given {given}: the parameters are {', '.join(self._parameters)}")
+        bound = self._bound(*(Given.of(bindings[name]) for name in self._parameters))
+        for name, buffer in bound.given:
+            if not is_watched(buffer) or buffer.map_state != "unmapped":
+                with named(name):
+                    check_usable(self.device, buffer)
+                    check_still_alive(self.device, buffer)
+        return bound
+
+    def _bind(self, *given: Given) -> BoundProgram:
+        """Check bindings, and make the bind groups of all plans."""
+        places: dict[Buffer, Place] = {}
+        for parameter, each in zip(self._parameters.values(), given, strict=True):
+            with named(parameter.name):
+                found = parameter.place_of(each, written=parameter.buffer in self._written)
+                for other, (buffer, _) in places.items():
+                    if buffer is found.buffer and self._written & {other, parameter.buffer}:
+                        raise ValueError(
+                            "another parameter has the same buffer, and one of both is written: copy() it"
+                        )
+                places[parameter.buffer] = found
+        names = [(name, places[parameter.buffer].buffer) for name, parameter in self._parameters.items()]
+        places |= self._own
+        cleared: list[Any] = [each for each in self._own if each in self._written]
+        plans = [
+            bind(self.device, plan, [moved(each, places) for each in recorded])
+            for plan, recorded in self._recorded
+        ]
+        return BoundProgram(
+            names, [places[each].buffer for each in cleared if each.zeroed], joined(plans), places
+        )
+
+    def _play(self, encoder: CommandEncoder, bound: BoundProgram) -> None:
+        """Record all commands; nothing forbids to merge the passes of consecutive plans."""
+        recorder = Recorder(self.device, encoder)
+        with translated_errors:
+            for buffer in bound.cleared:
+                encoder.clear_buffer(buffer, 0, buffer.size)
+        for plan in bound.plans:
+            recorder.play(plan)
+        recorder.end()
+
+    def _returned(self, bound: BoundProgram) -> Any:
+        """Return the function's result, of the buffers of a replay."""
+
+        def real(x: Tensor) -> Tensor:
+            buffer, base = moved(Place(x.memory), bound.places)
+            return Tensor(self.device, buffer, x.dtype, x.layout.shifted(base // x.itemsize), x.writeable)
+
+        return mapped(self._result, real)
+
+
+def moved(at: Place, places: Mapping[Buffer, Place]) -> Place:
+    """Return a place in a placeholder's buffer instead; a buffer that is none stays."""
+    buffer, base = places.get(at.buffer, Place(at.buffer))
+    return Place(buffer, base + at.base)
+
+
+def joined(plans: Sequence[BoundPlan]) -> list[BoundPlan]:
+    """Join consecutive plans that only dispatch."""
+    found: list[BoundPlan] = []
+    for dispatches, group in groupby(
+        plans, lambda bound: all(isinstance(command, BoundDispatch) for command in bound.commands)
+    ):
+        members = list(group)
+        if dispatches:
+            commands = [command for bound in members for command in bound.commands]
+            members = [members[0]._replace(commands=commands)]
+        found += members
+    return found
+
+
+def mapped(result: Any, function: Callable[[Tensor], Tensor]) -> Any:
+    """Return a tensor, or a tuple, list or dict of tensors, each by way of a function; None stays None."""
+    if isinstance(result, dict):
+        return {key: mapped(value, function) for key, value in result.items()}
+    if isinstance(result, list | tuple):
+        return type(result)(mapped(value, function) for value in result)
+    if result is None:
+        return None
+    check_tensor("the result", result)
+    return function(result)
+
+
+def tensors_of(result: Any) -> list[Tensor]:
+    """Return all tensors of a result."""
+    found: list[Tensor] = []
+
+    def add(x: Tensor) -> Tensor:
+        found.append(x)
+        return x
+
+    mapped(result, add)
+    return found
+
+
+def capture(function: Callable[..., Any], /, **tensors: Tensor) -> Program:
+    """Capture what a function submits, instead of running it, to replay it on other tensors.
+
+    Parameters
+    ----------
+    function : callable
+        Called once, with a stand-in for each tensor. It may make views, copy, write into its arguments,
+        gather and scatter, run compiled operators and ONNX models, and use other tensors, which stay those
+        of this call. It returns a tensor, a tuple, list or dict of tensors, or None.
+    **tensors : Tensor
+        Its arguments by name, at least one: the parameters of the program. Their dtypes, layouts and
+        alignments are captured, not their elements.
+
+    Returns
+    -------
+    Program
+        Called or recorded with tensors for these names, it plans nothing, and makes no GPU object from the
+        second time on with the same buffers.
+
+    Raises
+    ------
+    CaptureRefused
+        The function reads elements back, as `numpy()` does and indexing by a mask in a tensor, copies
+        textures, or is already explained or captured.
+    TypeError, ValueError
+        An argument or a result is no tensor; arguments share a buffer, or are on several devices.
+    Exception
+        What the function raises.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> x = wg.asarray(np.arange(12).reshape(3, 4))
+    >>> flipped = wg.capture(lambda x: x[:, ::-1].copy(), x=x)
+    >>> flipped(x=wg.asarray(np.arange(12, 24).reshape(3, 4))).numpy()[0]
+    array([15, 14, 13, 12])
+    """
+    with named("capture"):
+        refuse_in_capture("a function is captured")
+        if not callable(function) or isinstance(function, type):
+            raise TypeError(f"function is of type {type(function).__name__}: must be callable")
+        if not tensors:
+            raise TypeError("no tensors: give the function's arguments by name, such as capture(f, x=x)")
+        for name, x in tensors.items():
+            check_tensor(name, x)
+        given = list(tensors.values())
+        if any(x.device is not given[0].device for x in given):
+            raise ValueError("the tensors are on several devices: copy them with asarray(x, device=...)")
+        if len({id(x.memory) for x in given}) < len(given):
+            raise ValueError(
+                "two tensors share a buffer: capture it as one, and make the views in the function"
+            )
+        parameters = [Parameter.like(name, x) for name, x in tensors.items()]
+    captured = Capture(explained=False)
+    with capturing(captured):
+        result = function(**{each.name: each.tensor for each in parameters})
+    with named("capture"):
+        tensors_of(result)
+        name = str(getattr(function, "__name__", getattr(function, "name", type(function).__name__)))
+        return Program(name, parameters, result, captured)
