@@ -178,6 +178,30 @@ def test_a_cache_step_moves_by_its_offsets_and_makes_nothing(
     assert np.array_equal(cache.numpy(), expected)
 
 
+def test_the_last_writer_wins_in_each_replay(device: wg.Device) -> None:
+    """Winner indices of an earlier replay, with other offsets, do not count."""
+    values = np.arange(1, 9, dtype=np.int32).reshape(4, 2)
+    x, y = wg.zeros(16, np.int32, device=device), wg.zeros(16, np.int32, device=device)
+    windows = wg.asarray(values, device=device)
+    offsets = wg.zeros((4, 1), np.int32, device=device)
+
+    def step(x: wg.Tensor, y: wg.Tensor, windows: wg.Tensor, offsets: wg.Tensor) -> None:
+        wg.insert_windows(x, offsets, windows, overlap="last")
+        y[offsets[:, 0]] = windows[:, 1]
+
+    program = wg.capture(step, x=x, y=y, windows=windows, offsets=offsets)
+    by_windows, by_indices = np.zeros((2, 16), np.int32)
+    for seed in range(6):
+        starts = np.random.default_rng(seed).integers(0, 6, (4, 1)).astype(np.int32)
+        offsets[...] = starts
+        program(x=x, y=y, windows=windows, offsets=offsets)
+        for (start,), pair in zip(starts, values, strict=True):
+            by_windows[start : start + 2] = pair
+            by_indices[start] = pair[1]
+        assert np.array_equal(x.numpy(), by_windows)
+        assert np.array_equal(y.numpy(), by_indices)
+
+
 def test_a_printed_program_lists_its_plans(device: wg.Device) -> None:
     x = wg.zeros((4, 8), np.float32, device=device)
     program = wg.capture(lambda x: x[:, ::-1].copy(), x=x)

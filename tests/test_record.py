@@ -479,13 +479,31 @@ def test_bound_operators_with_copies_need_an_encoder(device: wg.Device) -> None:
     encoder = device.wgpu_device.create_command_encoder()
     compute_pass = encoder.begin_compute_pass()
     with pytest.raises(
-        ValueError, match=r"Slice1: encoder is a compute pass, but the plan copies buffers \("
+        ValueError, match=r"Slice1: encoder is a compute pass, but the plan copies or clears buffers \("
     ):
         bound.record(compute_pass)
     compute_pass.end()
     bound.record(encoder)
     device.wgpu_device.queue.submit([encoder.finish()])
     check_same(out.numpy(), np.arange(4, dtype="u4"))
+
+
+def test_bound_insertions_forget_the_winners_of_earlier_records(device: wg.Device) -> None:
+    x = wg.zeros(16, "i4", device=device)
+    windows = np.arange(1, 9, dtype="i4").reshape(4, 2)
+    offsets = wg.zeros((4, 1), "i4", device=device)
+    described = wg.TensorDesc("i4", windows.shape), wg.TensorDesc("i4", x.shape)
+    insert = device.compile(wg.InsertWindows(*described, wg.TensorDesc("i4", offsets.shape), overlap="last"))
+    bound = insert.bind(input=wg.asarray(windows, device=device), output=x, offsets=offsets)
+    expected = np.zeros(16, "i4")
+    for starts in ([3, 2, 1, 0], [0, 1, 2, 3], [3, 3, 1, 2], [2, 1, 3, 3]):
+        offsets[...] = np.array(starts, "i4")[:, None]
+        encoder = device.wgpu_device.create_command_encoder()
+        bound.record(encoder)
+        device.wgpu_device.queue.submit([encoder.finish()])
+        for start, window in zip(starts, windows, strict=True):
+            expected[start : start + 2] = window
+        check_same(x.numpy(), expected)
 
 
 def test_bound_operators_are_explained_but_not_bound_by_an_explained_call(

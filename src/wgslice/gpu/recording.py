@@ -11,7 +11,7 @@ from wgslice.gpu.capture import Place, active
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.native import Region, copy_texels, translated_errors
-from wgslice.gpu.pipelines import Bound
+from wgslice.gpu.pipelines import Bound, Command
 from wgslice.gpu.protocols import BindGroup, Buffer, BufferUsage, CommandEncoder, ComputePass, Pipeline
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy, planned
@@ -112,7 +112,7 @@ class Recorder:
             for source_place, target_place in pairs:
                 copy(source, source_base + source_place, target, target_base + target_place, nbytes)
         elif isinstance(command, Clear):
-            target, base = places[Memory.OUTPUT]
+            target, base = places[command.writes]
             self.encoder.clear_buffer(target, base + command.offset_nbytes, command.nbytes)
         else:
             assert self.region is not None
@@ -194,7 +194,8 @@ def bind(device: Device, plan: Plan, places: Sequence[Place]) -> BoundPlan:
     """Make the bind groups and scratch buffers of a plan; in a captured call, neither."""
     if active.capture is not None or plan.copies:
         return BoundPlan(plan, plan.copies, places)
-    commands = device.pipelines.prepare(plan)
+    commands: Sequence[Command] = device.pipelines.prepare(plan)
+    zeroed = [Clear(0, nbytes, memory) for memory, nbytes in plan.scratch if memory is Memory.WINNERS]
     with translated_errors:
         if plan.scratch or plan.reads_zeros:
             by_memory = dict(enumerate(places))
@@ -207,7 +208,7 @@ def bind(device: Device, plan: Plan, places: Sequence[Place]) -> BoundPlan:
             BoundDispatch(command.pipeline, device.pipelines.bind(command, places), command.workgroups)
             if isinstance(command, Bound)
             else command
-            for command in commands
+            for command in (*zeroed, *commands)  # a plan that is bound once may be recorded again and again
         ]
     return BoundPlan(plan, bound, places)
 

@@ -323,7 +323,7 @@ class BoundOperator:
         Raises
         ------
         TypeError, ValueError
-            `encoder` is of another type or device, or a pass although the plan has copies of buffers; or a
+            `encoder` is of another type or device, or a pass although the plan copies or clears buffers; or a
             buffer is destroyed or mapped. Nothing is recorded then.
         wgpu.GPUValidationError
             As of `CompiledOperator.record`; its notes apply here too.
@@ -340,8 +340,8 @@ class BoundOperator:
                 Recorder(self._device, given, compute_pass=given).play(self._bound)
             else:
                 raise ValueError(
-                    f"encoder is a compute pass, but the plan copies buffers ({self.plan.summary}): give the "
-                    "command encoder, with no pass open"
+                    f"encoder is a compute pass, but the plan copies or clears buffers "
+                    f"({self.plan.summary}): give the command encoder, with no pass open"
                 )
 
     def _check_buffers(self) -> None:

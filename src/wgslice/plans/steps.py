@@ -90,10 +90,11 @@ class BufferCopies:
 
 @dataclass(frozen=True)
 class Clear:
-    """Zeros written to a range of whole words of the output, counted from its base."""
+    """Zeros written to a range of whole words of a memory, counted from its base."""
 
     offset_nbytes: int
     nbytes: int
+    writes: Memory = Memory.OUTPUT
 
     name = "clear"
 
