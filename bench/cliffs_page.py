@@ -24,7 +24,7 @@ DTYPES = {"uint8": "#0b7a75", "float16": "#d1751f", "float32": "#7b3fa0", "int64
 PAIR_LIMIT = 1.5  # times the equivalent
 WORST = 20  # rows of a table
 PAGE = RESULTS / "cliffs.md"
-FIGURES = "\n## Figures"  # from here on the page is made of the results
+RESULTS_HEADING = "\n## Results"  # from here on the page is made of the results
 
 Content = Mapping[str, Any]
 
@@ -93,9 +93,9 @@ def table(columns: str, rows: Sequence[str]) -> str:
 
 def page() -> str:
     """Return the page with all stored results."""
-    head = PAGE.read_text("utf-8").partition(FIGURES)[0]
+    head = PAGE.read_text("utf-8").partition(RESULTS_HEADING)[0]
     sections = [section_of(path) for path in sorted(RESULTS.glob("*-cliffs.json"))]
-    return head + ("".join(sections) or f"{FIGURES}\n\nThey are being measured.\n")
+    return head + ("".join(sections) or f"{RESULTS_HEADING}\n\nThey are being measured.\n")
 
 
 def section_of(path: Path) -> str:
@@ -103,7 +103,7 @@ def section_of(path: Path) -> str:
     content = json.loads(path.read_text("utf-8"))
     ours = content["contenders"]["wgslice"]
     parts = [
-        f"{FIGURES} of {ours['driver'] or ours['adapter']}, {machine_of(content)}",
+        f"{RESULTS_HEADING} of {ours['driver'] or ours['adapter']}, {machine_of(content)}",
         *[STALE] * is_stale(content),
         f"[Every row]({path.name}), at {content['commit']}. The worst, and the pairs:",
         report(content),

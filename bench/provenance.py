@@ -36,7 +36,7 @@ SECTIONS: dict[str, Sequence[Case]] = {
     "accesses": ASKED,  # what GPU compilers say
 }
 # The note of a page about results whose plans or kernels have changed.
-STALE = "**Stale figures**: measured before today's plans and kernels; they are being measured again."
+STALE = "**Stale measurements**: taken before today's plans and kernels; they are being measured again."
 WORDS = ("reason",)  # fields of steps that are printed only
 
 

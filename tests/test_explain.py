@@ -390,7 +390,7 @@ def test_windows_beyond_a_binding_print_the_reason() -> None:
     """Rows of 64 bytes go in bindings of their own, those of 65 would share vectors between them."""
     source, offsets = Layout.packed((200, 256)), [[0, 0], [150, 0]]
     limits = replace(USUAL, binding_nbytes=8192, profile=CPU)
-    rows = "buffer copy per window: a window has 8 rows"
+    rows = "buffer copy per window: the 8 rows of a window are not contiguous"
     assert extracted(limits, (8, 64), source=source, offsets=offsets).rejected == (rows,)
     assert extracted(limits, (8, 65), source=source, offsets=offsets).rejected == (
         rows,

@@ -957,14 +957,15 @@ def test_a_plan_of_windows_does_not_contradict_itself() -> None:
         )
         itemsize = np.dtype(dtype).itemsize
         kilobytes, plan = prod(out) * itemsize / 1000, planned_windows(CPU, windows)
-        first, *_, step, estimate, considered, rejected, _ = str(plan).splitlines()
+        first, *lines = str(plan).splitlines()
+        printed = {line[2:12].strip(): line[14:] for line in reversed(lines)}
         assert first == f"copy: {kilobytes:.3g} kB, {itemsize}-byte items, shape {out}"
-        assert "window_rows" in step
-        assert "vectors of 16 bytes" in step
+        assert "window_rows" in printed["step 1"]
+        assert "vectors of 16 bytes" in printed["step 1"]
         second = "window_words" if itemsize == 1 else "extract_windows"
-        assert re.match(r"  estimate    \S+ us \(cost model: .*\)", estimate)
-        assert re.match(rf"  considered  {second} (at least )?\S+ us", considered)
-        assert rejected == "  rejected    buffer copy per window: a window has 5 rows"
+        assert re.match(r"\S+ us \(cost model: .*\)", printed["estimate"])
+        assert re.match(rf"{second} (at least )?\S+ us", printed["considered"])
+        assert printed["rejected"] == "buffer copy per window: the 5 rows of a window are not contiguous"
 
 
 def test_tables_are_forgotten_with_their_plans(device: wg.Device) -> None:

@@ -335,7 +335,7 @@ class WindowProblem:
         if 0 in tensor.sizes:
             return OTHER
         if row.count > 1:
-            return f"a window has {row.count:,} rows"
+            return f"the {row.count:,} rows of a window are not contiguous"
         if row.mirrored:
             return "windows are reversed along rows"
         if windows.offsets is None:

@@ -160,5 +160,6 @@ class WindowDispatch(OnGrid):
         known = "in device memory"
         if offsets is not None:
             known = f"uploaded with the submission ({prefixed(offsets.nbytes)})"
-        windows = f"{self.share.count} windows of {self.shape}{sides}, offsets {known}"
+        rows = f", rows of {self.row_nbytes:,} bytes" * bool(self.row_nbytes)
+        windows = f"{self.share.count} windows of {self.shape}{rows}{sides}, offsets {known}"
         return f"kernel {self.name} on {windows}, {self.launch}: {self.reason}"
