@@ -53,13 +53,13 @@ def record_of(device: wg.Device, constants: dict[str, float] = MEASURED) -> Reco
 
 
 def by_buffer_copies(device: wg.Device) -> bool:
-    """Whether rows go by buffer copies; what is explained is compiled, and copied right."""
+    """Whether rows are buffer copies; the explained plan is compiled, and copies right."""
     view = wg.asarray(X, device=device)[ROWS]
     plan = wg.explain(view)
     described = wg.TensorDesc("uint32", X.shape), wg.TensorDesc("uint32", view.shape)
     assert device.compile(wg.Slice(*described, (1, 1), view.shape)).plan.summary == plan.summary
     np.testing.assert_array_equal(view.numpy(), X[ROWS])
-    assert wg.explain(view) is plan
+    assert wg.explain(view).steps is plan.steps
     return "buffer copies" in plan.summary
 
 
@@ -141,7 +141,7 @@ class Comparing:
 
 
 @pytest.mark.parametrize("key", [ROWS, np.s_[:, ::-2], np.s_[:5, :7], np.s_[2:]], ids=str)
-def test_the_explained_plan_is_the_object_that_runs(
+def test_the_explained_steps_are_the_objects_that_run(
     device: wg.Device, kept: Path, monkeypatch: pytest.MonkeyPatch, key: Any
 ) -> None:
     """On a new device in the default configuration, from its first copy on, and on another one like it."""
@@ -157,7 +157,7 @@ def test_the_explained_plan_is_the_object_that_runs(
         recorded = recorded_plans(patched)
         for _ in range(2):
             x[key].copy()
-    assert recorded == [explained, explained]
+    assert [plan.steps for plan in recorded] == [explained.steps] * 2
     assert str(wg.explain(wg.asarray(X, device=other)[key])) == str(explained)
 
 
