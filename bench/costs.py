@@ -136,7 +136,7 @@ def calls(schedule: Schedule) -> list[dict[str, float]]:
     found = []
     for rows in ROWS:
         schedule.begin(f"a crop of {rows} KiB")
-        array = np.ones((rows + 3, ROW + 5), np.float32)  # zeros would lie in one page of memory
+        array = np.ones((rows + 3, ROW + 5), np.float32)  # zeros would share one page of memory
         given = np.empty((rows, ROW), np.float32)
         x, out = wg.asarray(array, device=device), wg.empty(given.shape, np.float32, device=device)
         np_view = array[3:, 5:]

@@ -42,7 +42,7 @@ class Placed(NamedTuple):
 def placed(
     device: wg.Device, layout: Layout, dtype: str, usage: int = STORAGE | COPY_SRC | COPY_DST
 ) -> Placed:
-    """An array and a tensor that lie as a layout says, with some bytes behind them."""
+    """An array and a tensor of a layout, with some bytes behind them."""
     width = np.dtype(dtype).itemsize
     content = random_bytes(whole_words(layout.stop * width) + 16)
     if dtype == "bool":

@@ -77,7 +77,7 @@ def test_a_figure_is_for_16_useful_bytes() -> None:
 
 
 def test_memory_beyond_registers_is_no_spill() -> None:
-    """NVIDIA's driver says how large it is, and an array may lie in it."""
+    """NVIDIA's driver says how large it is, and an array may be in it."""
     variant = Variant(("one",), "pixels", "pixels", "", invocations=1, useful_nbytes=16)
     said = {"Instruction count": 877, "Delays": 3366, "Number of GPRs": 26, "SLM Size": 256}
     assert report.selected(variant, said) == {

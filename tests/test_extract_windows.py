@@ -622,7 +622,7 @@ def test_offsets_larger_than_a_binding_are_refused() -> None:
 def test_an_input_beyond_the_largest_binding(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, on_gpu: bool
 ) -> None:
-    """Windows across a volume of 6 bindings; those known are grouped by where they lie."""
+    """Windows across a volume of 6 bindings; those known are grouped by their places."""
     monkeypatch.setattr(device, "limits", replace(device.limits, binding_nbytes=2**20))
     array = random_bytes(6096 * 1032).reshape(-1, 1032)
     rng = np.random.default_rng(5)

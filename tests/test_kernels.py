@@ -227,7 +227,7 @@ CONDITIONS = {
             for n in (32 // width, 4112 // width)
             for o in (0, 1, 16 // width - 1)
         ),
-        # rows apart from each other, whose blocks lie otherwise in each, short and long
+        # rows apart from each other, whose blocks differ in each, short and long
         *(
             (width, Layout.of((m, n), (n + gap, step), n), Layout.of((m, n), (n + 16 // width, 1)))
             for width in (1, 4)
@@ -450,7 +450,7 @@ CONDITIONS = {
             for sign in (1, -1)
             for n, o, p in ((32, 0, 0), (64, 3, 16), (70, 1, 3))
         ),
-        # the most that a group reads: of planes whose pixels lie apart
+        # the most that a group reads: of planes whose pixels are apart
         *(
             (1, Layout.of((2, 70, channels), (2000, step, 400), 281), Layout.packed((2, 70, channels), 3))
             for channels, step in ((3, 3), (4, 2), (3, -3))
@@ -482,34 +482,38 @@ CONDITIONS = {
     Kernel.WIDE_TILES: [
         # the shortest rows of whole vectors, and sides just below, at and above a tile's
         *(
-            (width, Layout.of((m, n), (1, m + -m % lanes + lanes), lanes), Layout.packed((m, n), lanes))
+            (
+                width,
+                Layout.of((m, n), (1, m + -m % per_vector + per_vector), per_vector),
+                Layout.packed((m, n), per_vector),
+            )
             for width in WIDTHS
-            for lanes in (16 // width,)
+            for per_vector in (16 // width,)
             for m in (2, 3, 5, 16, 31, 32, 33, 64, 65, 70)
-            for n in (max(lanes, 2), 2 * lanes, 64, 80)
+            for n in (max(per_vector, 2), 2 * per_vector, 64, 80)
         ),
         # every second and fourth neighbour, and backwards, whose last vectors may be parts
         *(
             (
                 width,
-                Layout.of((m, n), (step, stride), lanes + (m - 1) * -step * (step < 0)),
-                Layout.packed((m, n), lanes),
+                Layout.of((m, n), (step, stride), per_vector + (m - 1) * -step * (step < 0)),
+                Layout.packed((m, n), per_vector),
             )
             for width in WIDTHS
-            for lanes in (16 // width,)
+            for per_vector in (16 // width,)
             for step in (-1, 2, -2, 4, -4)
             for m in (2, 5, 16, 33)
-            for n in (max(lanes, 2), 48)
+            for n in (max(per_vector, 2), 48)
             for stride in (160,)
         ),
         *(
             (
                 width,
-                Layout.of((3, 40, 5, 48), (9600, 1, 1920, 40 + -40 % lanes)),
-                Layout.of((3, 40, 5, 48), (20_000, 400, 64, 1), lanes),
+                Layout.of((3, 40, 5, 48), (9600, 1, 1920, 40 + -40 % per_vector)),
+                Layout.of((3, 40, 5, 48), (20_000, 400, 64, 1), per_vector),
             )
             for width in WIDTHS
-            for lanes in (16 // width,)
+            for per_vector in (16 // width,)
         ),
         (
             4,

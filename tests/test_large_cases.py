@@ -37,7 +37,7 @@ FOLDED = "such pieces on a folded grid"
 ROW_KERNELS = [kernel for kernel in Kernel if kernel in SPLITTING_ROWS and kernel not in HEADS_AND_TAILS]
 BY_ROWS = Kernel.SHIFTED_ROWS, Kernel.WIDE_ROWS, Kernel.ROWS, Kernel.SUBWORD_ROWS
 ON_GRIDS = Kernel.SHIFTED_GRID, *UNIT_GRIDS, Kernel.SUBWORD_ROWS
-# In the last three, workgroups are so small that grids must fold. One of these GPUs deals rows and no tiles;
+# In the last three, workgroups are so small that grids fold. One of these GPUs launches rows and no tiles;
 # its invocations take 4 vectors.
 PROFILES = [
     ranking(CPU, *BY_ROWS, copies=True),
@@ -75,7 +75,7 @@ def plan_of(case: Case, limits: Limits) -> wg.Plan:
 @pytest.mark.slow
 @given(case=large_cases(), workgroups=workgroups)
 def test_large_slices_recorded_on_the_callers_buffers(device: wg.Device, case: Case, workgroups: int) -> None:
-    """Every byte of the output, as each kind of adapter deals them, on grids of few workgroups."""
+    """Every byte of the output, as each kind of adapter launches them, on grids of few workgroups."""
     source = random_bytes(whole_words(case.input.stop * case.width), case.seed)
     target = random_bytes(whole_words(case.output.stop * case.width) + GUARD, case.seed + 1)
     expected = copied(source, case.source, target, case.output, case.width)
@@ -125,7 +125,7 @@ def test_reference_implementations_equal_numpy(case: Case, workgroups: int) -> N
 
 @pytest.mark.slow
 def test_what_is_drawn_is_large() -> None:
-    """Each kernel that deals rows, as either kind of adapter deals them, in pieces and on folded grids."""
+    """Each kernel of rows, as either kind of adapter launches it, in pieces and on folded grids."""
     drawn: Counter[tuple[str, Kernel, str]] = Counter()
     sizes = []
 

@@ -57,7 +57,7 @@ def test_elements_further_apart_than_a_binding(device: wg.Device) -> None:
 
 
 def test_more_rows_than_a_dimension_of_the_grid(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a GPU deals them that gives every element of a short row an invocation."""
+    """On a GPU that launches an invocation per element of a short row."""
     monkeypatch.setattr(
         device, "limits", replace(device.limits, profile=preferring(GPU, Kernel.ROWS, paired=False))
     )

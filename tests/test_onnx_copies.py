@@ -25,7 +25,7 @@ def elements(sizes: Any, dtype: Any, seed: int = 0) -> Any:
 
 
 def turned(x: Any, device: wg.Device) -> wg.Tensor:
-    """The same elements in a tensor that does not lie packed."""
+    """The same elements in a tensor that is not packed."""
     backwards = x.T[(slice(None, None, -1),) * min(x.ndim, 1)]
     return wg.asarray(backwards, device=device)[(slice(None, None, -1),) * min(x.ndim, 1)].T
 

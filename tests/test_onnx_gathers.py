@@ -25,7 +25,7 @@ def elements(sizes: list[int], dtype: Any) -> Any:
 
 
 def viewed(x: Any, data: st.DataObject, device: wg.Device) -> tuple[Any, Any]:
-    """An array and an input of the same elements: an array, or a tensor that does not lie packed."""
+    """An array and an input of the same elements: an array, or a tensor that is not packed."""
     if data.draw(st.booleans()):
         return x, x
     axes = data.draw(st.permutations(range(x.ndim)))
@@ -106,7 +106,7 @@ def gather_model(indices: Any, axis: int = 0) -> onnx.ModelProto:
 @pytest.mark.parametrize(
     ("indices", "axis", "tensors"),
     [
-        (2, 0, 0),  # rows that lie as they are wanted are read where they are
+        (2, 0, 0),  # rows of the wanted layout are read without a copy
         ([0, 1, 2], 0, 0),
         ([[0, 1], [2, 3]], 0, 0),
         (-1, 1, 1),  # views of other kinds are packed before they are read

@@ -257,13 +257,13 @@ def test_pieces_cover_every_row_and_fit_in_it(size: int, kernel: Kernel) -> None
     for width in {Kernel.ROWS: (4, 8), Kernel.WIDE_ROWS: (16,), Kernel.SUBWORD_ROWS: (1, 2)}.get(
         kernel, (1, 2, 4, 8)
     ):
-        lanes = UNITS_NBYTES.get(kernel, width) // width
-        if size < 2 * lanes - 1:
+        per_unit = UNITS_NBYTES.get(kernel, width) // width
+        if size < 2 * per_unit - 1:
             continue
         for profile in (CPU, SLIM, GPU):
             pieces, each = launch_row(kernel, size, width, profile)
-            for start in range(lanes):
-                units = (start + size) // lanes - -(-start // lanes)  # whole ones
+            for start in range(per_unit):
+                units = (start + size) // per_unit - -(-start // per_unit)  # whole ones
                 assert pieces * each >= units
                 assert units >= (each if profile.contiguous else 1)
 

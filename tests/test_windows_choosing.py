@@ -252,7 +252,7 @@ def test_whole_images_may_be_a_buffer_copy_each() -> None:
     ):
         copied = otherwise.nbytes == 30 * 72  # of which every image begins with a word
         assert ("buffer copies" in otherwise.summary) == copied
-    assert names_of(extracted(COPYING, 64)) == ["window_rows"]  # rows that lie apart
+    assert names_of(extracted(COPYING, 64)) == ["window_rows"]  # rows that are apart
 
 
 @pytest.mark.parametrize(("copy_s", "copies"), [(1e-9, True), (1e-3, False)])

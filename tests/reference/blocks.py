@@ -16,7 +16,7 @@ NBYTES = np.uint32(WIDEST_NBYTES)
 
 
 def block_after(memory: Observed, source: Words, n: int, invocations: Words) -> Bytes:
-    """The n-th block after that of a byte, which may lie before the binding, 32 bits around."""
+    """The n-th block after that of a byte, which may be before the binding, 32 bits around."""
     return memory.blocks((source // NBYTES + np.uint32(n)) & MAX_BLOCKS_MASK, invocations)
 
 
@@ -64,7 +64,7 @@ def mask(start: Words, stop: Words) -> Flags:
 
 
 def mask_of(extents: Extents, block: Words) -> Flags:
-    """The bytes of blocks that lie in rows."""
+    """The bytes of blocks that are in rows."""
     base = block * NBYTES
     return mask(np.maximum(extents.start, base) - base, np.minimum(extents.stop, base + NBYTES) - base)
 

@@ -99,7 +99,7 @@ def find_window_places(
 
 
 class Elements(NamedTuple):
-    """Elements of windows, and where they lie on both sides."""
+    """Elements of windows, and their places on both sides."""
 
     invocation: Words  # whose each is
     window: Words  # windows before its own, of all that there are

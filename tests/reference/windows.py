@@ -89,17 +89,17 @@ def window_words(
 ) -> Writes:
     """Mirrors `wgsl/window_words.wgsl`."""
     nbytes = step.element_nbytes
-    lanes = WORD_NBYTES // nbytes
+    per_word = WORD_NBYTES // nbytes
     start = np.uint32((step.batch_offset + step.first * step.window_stride) % 2**32)
     each = np.arange(block["each"], dtype=np.uint32)
-    words = start // np.uint32(lanes) + invocation_numbers(step.share)[:, None] * block["each"] + each
+    words = start // np.uint32(per_word) + invocation_numbers(step.share)[:, None] * block["each"] + each
     numbers, owners = words.ravel(), np.repeat(invocation_numbers(step.share), len(each))
-    taken_ = numbers * np.uint32(lanes) < start + block["elements"]
+    taken_ = numbers * np.uint32(per_word) < start + block["elements"]
     word, own = numbers[taken_], owners[taken_]
 
-    element = elements_of(word, lanes) - start
+    element = elements_of(word, per_word) - start
     mine = element < block["elements"]
-    values = target.elements(elements_of(word, lanes), nbytes, own[:, None])
+    values = target.elements(elements_of(word, per_word), nbytes, own[:, None])
     window = divide(element[mine], block["window_multiplier"], block["window_shift"])
     picks = find_picks(block, step, window)
     index = element[mine] - window * block["window_size"]

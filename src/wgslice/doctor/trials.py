@@ -95,7 +95,7 @@ class Trial:
 def trial_of(
     plan: Plan, case: object, sides: Iterable[Layout], moves: Moves, table: NDArray[np.generic] | None = None
 ) -> Trial:
-    """Return the trial of a plan between two layouts, which begin near the start of their buffers."""
+    """Return the trial of a plan between two layouts, which begin in the first bytes of their buffers."""
     source_nbytes, target_nbytes = (side_nbytes(side, moves.width) for side in sides)
     content = None if table is None else np.ascontiguousarray(table).reshape(-1).view(np.uint8)
     return Trial(plan, str(case), source_nbytes, target_nbytes, moves.expected, content)

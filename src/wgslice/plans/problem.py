@@ -30,7 +30,7 @@ class Table(NamedTuple):
 
     @property
     def is_bindable(self) -> bool:
-        """Whether a kernel can read them where they lie."""
+        """Whether a kernel can read them without a packed copy."""
         return self.layout.is_packed and self.layout.offset == 0 and not self.in_output
 
     @property
@@ -54,7 +54,7 @@ class PlanContext(NamedTuple):
     copy_to: bool = True  # whether the output's buffer has the usage for copies into it
     source_capacity_nbytes: float = inf  # whole vectors of 16 bytes from the base on; inf if all are there
     target_capacity_nbytes: float = inf  # of the output's buffer
-    shared: bool = False  # whether input and output lie in one buffer
+    shared: bool = False  # whether input and output share one buffer
     table: Table | None = None
 
     @property
@@ -216,7 +216,7 @@ class Problem:
             (source.strides[-1], target.strides[-1]) if self.rank else (1, 1)  # from one of a row to the next
         )
         self.in_runs = self.read_step == self.write_step == 1  # whether rows are contiguous on both sides
-        self.pattern = pattern(source, width_nbytes)  # how elements of a row lie in the source
+        self.pattern = pattern(source, width_nbytes)  # of the source's row: contiguous, short or long stride
         self.tile_axis = tile_axis(source, target)  # dimension of the source's neighbours, unless rows are
         self.is_held = axis_to_halve(source, target, width_nbytes, context.limits) is None
         sides = (source, context.source_capacity_nbytes), (target, context.target_capacity_nbytes)

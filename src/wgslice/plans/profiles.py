@@ -21,7 +21,7 @@ UNCALIBRATED = "uncalibrated"  # of shipped cost parameters, as plans print it
 CACHED_LINES = 256  # that a CPU's first cache, or a GPU's share of one for a workgroup, holds at least
 CACHE_LINE_NBYTES = 64
 
-# Kernels whose speed does not depend on how neighbours of the target lie in the source.
+# Kernels whose speed does not depend on the stride of rows in the source.
 ALIKE = {
     *(Kernel.SLICE1, Kernel.TILES, Kernel.WIDE_TILES, Kernel.PIXELS),
     *(Kernel.ROW_ENDS, Kernel.SUBWORD_ENDS, Kernel.SUBWORD_STEPS),
