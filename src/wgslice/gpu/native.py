@@ -45,6 +45,12 @@ def check_valid(wgpu_device: Any) -> None:
     library.wgpuBindGroupLayoutRelease(layout)
 
 
+def check_texture_valid(texture: Any) -> None:
+    """Raise wgpu's error if a texture has been destroyed or its device is lost: it has no views then."""
+    library, checked, null, _ = native()
+    library.wgpuTextureViewRelease(checked.wgpuTextureCreateView(texture._internal, null))
+
+
 def check_process() -> None:
     """Raise RuntimeError in a forked child, where drivers hang because their threads are in the parent."""
     if not gpu_process_ids:

@@ -69,8 +69,6 @@ class Texture(Protocol):
     usage: int  # bits of `TextureUsage`
     label: str
 
-    def create_view(self) -> object: ...
-
 
 class ComputePass(Protocol):
     """A wgpu.GPUComputePassEncoder."""

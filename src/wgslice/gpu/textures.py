@@ -13,7 +13,14 @@ from wgslice.errors import named
 from wgslice.gpu.capture import Place, active, refuse_in_capture
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_usable, owning_device
-from wgslice.gpu.native import Region, check_process, copy_texels, owner_of, translated_errors
+from wgslice.gpu.native import (
+    Region,
+    check_process,
+    check_texture_valid,
+    copy_texels,
+    owner_of,
+    translated_errors,
+)
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, Texture, TextureUsage
 from wgslice.gpu.recording import BoundLayout, Recorder, place
 from wgslice.gpu.transfer import Readback, arriving
@@ -129,7 +136,7 @@ def check_texture_alive(texture: Texture) -> None:
         return
     try:
         with translated_errors:
-            texture.create_view()
+            check_texture_valid(texture)
     except ValueError:
         raise ValueError(f"{describe_texture(texture)} has been destroyed: make it again") from None
 
@@ -182,9 +189,10 @@ def record_texture_copy(
     check: Callable[[Device, Buffer], None],
 ) -> CommandEncoder:
     """Record a copy between a checked region and a tensor, and return the encoder, or a new one for None."""
-    with named("input" if side.writes else "output"):
-        check_usable(device, tensor.buffer)
-        check(device, tensor.buffer)
+    if not tensor.fresh:
+        with named("input" if side.writes else "output"):
+            check_usable(device, tensor.buffer)
+            check(device, tensor.buffer)
     check_texture_alive(region.texture)
     recorder = Recorder(device, encoder or device.create_encoder(), region)
     if tensor.layout.size:
@@ -205,14 +213,15 @@ def read_texels(device: Device, region: Region, side: TextureSide, array: NDArra
     check_texture_alive(region.texture)
     if not array.size:
         return
-    into = array.reshape(depth, height, width, texels.channels)  # a view: only sizes of 1 come and go
+    sizes = depth, height, width, texels.channels
+    into = np.asarray(array).reshape(sizes)  # a view: only sizes of 1 come and go
     row_nbytes = padded_nbytes(width, texels)
     rows = max(STAGING_NBYTES // (row_nbytes * depth), 1) if texels.is_color else height
     bands = [range(first, min(first + rows, height)) for first in range(0, height, rows)]
     x, y, z = region.origin
 
     def begun(band: range) -> Readback:
-        nbytes = padded_rows((width, len(band), depth), texels).stop * into.itemsize
+        nbytes = (depth * len(band) - 1) * row_nbytes + width * texels.nbytes  # the last row is not padded
         readback = Readback(device, max(nbytes, STAGING_NBYTES))
         encoder, part = device.create_encoder(), region._replace(origin=(x, y + band.start, z))
         size, places = (width, len(band), depth), (0, row_nbytes, len(band))
