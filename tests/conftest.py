@@ -2,8 +2,8 @@
 
 - `default`: what a contributor needs after each change. The first adapter; the second one only for tests
   marked `every_adapter`. Leaves out tests marked `slow` and those that need a large package.
-- `all` (CI): every test on every adapter.
-- `deep`: as `all`, with ten times the examples.
+- `all` (CI): every test on every adapter; on the first one alone tests marked `first_adapter`.
+- `deep`: every test on every adapter, with ten times the examples.
 
 An adapter that WGSLICE_TEST_ADAPTERS names and that is missing fails the run.
 """
@@ -56,17 +56,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave tests of the other tiers out of the default one."""
-    if config.getoption("--tier") == "default":
-        config.hook.pytest_deselected(items=[item for item in items if not in_default_tier(item)])
-        items[:] = filter(in_default_tier, items)
+    """Leave tests of the other tiers out."""
+    tier = config.getoption("--tier")
+    left_out = [item for item in items if not in_tier(item, tier)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in {*left_out}]
 
 
-def in_default_tier(item: pytest.Item) -> bool:
-    """Whether a test runs after each change: on the first adapter alone, unless it is marked for each."""
+def in_tier(item: pytest.Item, tier: str) -> bool:
+    """Whether a test runs in a tier, on its adapter."""
     marks = {mark.name for mark in item.iter_markers()}
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
     on_another = any(isinstance(value, str) and value in ADAPTERS[1:] for value in parameters)
+    if tier != "default":
+        return tier == "deep" or not (on_another and "first_adapter" in marks)
     return marks.isdisjoint({"slow", *LARGE_PACKAGES}) and ("every_adapter" in marks or not on_another)
 
 

@@ -64,9 +64,10 @@ def load_bootstrap() -> Any:
 
 
 def default_tier(values: Sequence[Any], ids: Sequence[str], count: int) -> list[Any]:
-    """Parameters of which only the first ones run in the default tier."""
+    """Parameters of which only the first ones run in the default tier, and in CI on every adapter."""
+    marks = [pytest.mark.slow, pytest.mark.first_adapter]
     return [
-        pytest.param(value, id=name, marks=() if number < count else pytest.mark.slow)
+        pytest.param(value, id=name, marks=() if number < count else marks)
         for number, (value, name) in enumerate(zip(values, ids, strict=True))
     ]
 

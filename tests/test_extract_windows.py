@@ -27,7 +27,7 @@ from helpers import (
     view_bytes,
     whole_words,
 )
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from planning import (
@@ -46,7 +46,7 @@ from planning import (
 from reference.plans import run_plan
 from running import compiling, run_on_gpu, run_side_by_side, side_by_side
 from strategies import nested_strides
-from trials import Trial, with_few_pipelines
+from trials import Trial, of_the_tier
 
 import wgslice as wg
 from wgslice.layout import Layout
@@ -455,14 +455,14 @@ def conditions(kernel: Kernel, profile: Profile) -> list[Case]:
 
 
 def check_conditions(device: wg.Device, kernel: Kernel, profile: Profile) -> None:
-    """Cases that a kernel's conditions list, of most pairs of constants of its pipelines, against NumPy."""
+    """What a kernel's conditions list, against NumPy, of as many pipelines as the tier has."""
     limits, trials = replace(device.limits, profile=favouring(profile, kernel)), {}
     for number, case in enumerate(conditions(kernel, profile)):
         plan = case.plan(limits)
         assert kernels_of(plan) == [kernel], number
         trials[Trial(plan, str(number), 0, 0, case.expected)] = case
     runs, expected = [], []
-    for trial in with_few_pipelines(trials, settings().max_examples):  # of the tier
+    for trial in of_the_tier(trials):
         case = trials[trial]
         source, target = case.buffers()
         expected.append(case.expected(source, target))

@@ -270,7 +270,10 @@ def elements(dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS, ids=adapter_id)
-@pytest.mark.parametrize("group", FAULTS)
+@pytest.mark.parametrize(
+    "group",
+    ["blocks", *(pytest.param(each, marks=pytest.mark.first_adapter) for each in ("words", "elements"))],
+)
 def test_broken_kernels_are_found_and_slices_stay_right(
     monkeypatch: pytest.MonkeyPatch, adapter: str, group: str
 ) -> None:

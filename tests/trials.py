@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import cache
 
 import pytest
+from hypothesis import settings
 
 from wgslice.doctor import selftest
 from wgslice.doctor.copies import copy_trials
@@ -15,7 +16,7 @@ from wgslice.doctor.windows import window_trials
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Limits
 
-__all__ = ["Trial", "by_kernel", "trials_of", "trying", "with_few_pipelines"]
+__all__ = ["Trial", "by_kernel", "of_the_tier", "trials_of", "trying", "with_few_pipelines"]
 
 by_kernel = selftest.by_kernel
 
@@ -24,6 +25,13 @@ by_kernel = selftest.by_kernel
 def trials_of(limits: Limits) -> dict[Kernel, list[Trial]]:
     """The trials of kernels that copy, and of windows, by kernel."""
     return by_kernel([*copy_trials(limits), *window_trials(limits)], limits)
+
+
+def of_the_tier(trials: Collection[Trial]) -> Iterable[Trial]:
+    """Trials of as many pipelines as the tier has (11, 45, 450): all, or those of most pairs of constants."""
+    most = settings().max_examples * 3 // 4
+    enough = len({trial.constants for trial in trials}) <= most
+    return trials if enough else with_few_pipelines(trials, most)
 
 
 @contextmanager
