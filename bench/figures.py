@@ -23,6 +23,7 @@ from bench.cost_classes import time_all
 from bench.rivals.ours import device
 from wgslice.calibration.store import processor
 from wgslice.plans.profiles import Costs, shipped_for
+from wgslice.whole_files import written_whole
 
 ClassCosts: TypeAlias = dict[str, float]  # of one cost class
 
@@ -69,7 +70,8 @@ def main() -> None:
     text = json.dumps(content, indent=1)
     short = re.sub(r"(?<=: )\d+\.\d+(e[+-]\d+)?", lambda figure: f"{float(figure[0]):.3g}", text)
     one_line = re.sub(r'\{\s+("invocation_s": \S+)\s+("bytes_per_s": \S+)\s+\}', r"{\1 \2}", short)
-    path.write_text(f"{one_line}\n", "utf-8")
+    with written_whole(path) as part:
+        part.write_text(f"{one_line}\n", "utf-8")
     console.print(f"written: {path}", highlight=False)
 
 

@@ -21,6 +21,7 @@ from bench.contest import ROOT, Outcome, Process
 from bench.entries import ALLOCATING, COPY, OURS
 from bench.provenance import provenance
 from wgslice.calibration.store import processor
+from wgslice.whole_files import written_whole
 
 __all__ = [
     "GPU_COLUMN",
@@ -221,4 +222,5 @@ def write_json(content: Mapping[str, Any], path: Path) -> None:
     """Write results to a file, with the provenance of the code."""
     content = {**provenance(content), **content}
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+    with written_whole(path) as part:
+        part.write_text(json.dumps(content, indent=1) + "\n", "utf-8")

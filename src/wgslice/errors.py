@@ -36,7 +36,10 @@ class OutOfDeviceMemory(MemoryError):  # noqa: N818 -- named like MemoryError
     """The device has no memory left for a buffer. Dropping tensors frees theirs at once."""
 
 
-PREFIXED = (ValueError, TypeError, OverflowError, BufferError, NotImplementedError, CaptureRefused)
+PREFIXED = (
+    *(ValueError, TypeError, OverflowError, BufferError, NotImplementedError),
+    *(CaptureRefused, DeviceLostError, NoKernelError, OutOfDeviceMemory),
+)
 
 
 class named:  # noqa: N801 -- reads as a function where it is used; a class costs half as much as a generator
@@ -54,3 +57,5 @@ class named:  # noqa: N801 -- reads as a function where it is used; a class cost
             raise AxisError(axis, rank, ": ".join([self.operator, *inner])) from None
         if isinstance(error, PREFIXED):
             error.args = (f"{self.operator}: {error}",)
+        elif error is not None and hasattr(error, "__notes__"):  # an error of wgpu's
+            error.add_note(f"raised by {self.operator}")

@@ -10,7 +10,7 @@ from functools import cached_property
 from threading import Lock
 from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, cast
 
-from wgslice.errors import DeviceLostError, OutOfDeviceMemory
+from wgslice.errors import DeviceLostError, OutOfDeviceMemory, named
 from wgslice.gpu.adapter import (
     Adapter,
     adapters,
@@ -97,8 +97,7 @@ class Device:
         self.limits_lock = Lock()
         self.staging = BufferPool(MAX_STAGING_NBYTES)  # unmapped, for readback
         self.pool = BufferPool(max_reused_nbytes())
-        with translated_errors:
-            self.pipelines = Pipelines(wgpu_device)
+        self.pipelines = Pipelines(wgpu_device)
         with capturing(None):  # a device made by a captured call is calibrated as any other
             for calibrate in calibrations:
                 calibrate(self)
@@ -142,7 +141,7 @@ class Device:
         if handle is None:
             raise TypeError(f"Device.request: adapter = {adapter!r}: must be a name or one of adapters()")
         check_process()
-        with translated_errors:
+        with named("Device.request"), translated_errors:
             wgpu_device = handle.request_device_sync()
         return cls.wrap(wgpu_device)
 
@@ -176,15 +175,15 @@ class Device:
                 f"Device.wrap: wgpu_device is of type {type(wgpu_device).__name__}: must be a wgpu.GPUDevice"
             )
         check_process()
-        with process_lock:
+        with named("Device.wrap"), translated_errors, process_lock:
             device: Device | None = getattr(wgpu_device, WRAPPED, None)
             if device is None:
                 devices_in_use.add(wgpu_device)
                 device = cls(wgpu_device)
                 setattr(wgpu_device, WRAPPED, device)  # both are released together
-                return device
-        device.check_not_lost()
-        return device
+            else:
+                device.check_not_lost()
+            return device
 
     def compile(self, descriptor: Compilable[Compiled_co]) -> Compiled_co:
         """Plan an operator once, to run or record it repeatedly.
@@ -208,7 +207,8 @@ class Device:
         if not hasattr(type(descriptor), "compile"):
             name = type(descriptor).__name__
             raise TypeError(f"Device.compile: descriptor is of type {name}: must be one such as Slice1")
-        self.check_not_lost()
+        with named("compile"):
+            self.check_not_lost()
         return descriptor.compile(self)
 
     def synchronize(self) -> None:
@@ -219,8 +219,9 @@ class Device:
         DeviceLostError
             The device is lost.
         """
-        self.check_not_lost()
-        wait_done(self.wgpu_device, self.is_lost)
+        with named("synchronize"):
+            self.check_not_lost()
+            wait_done(self.wgpu_device, self.is_lost)
 
     def update_limits(self, update: Callable[[Limits], Limits]) -> None:
         """Replace the limits by a function of the current ones, under a lock."""
@@ -279,8 +280,9 @@ class Device:
 
     def create_encoder(self) -> CommandEncoder:
         """Make a command encoder, or a `CapturedSubmission` in a captured call."""
-        make = self.wgpu_device.create_command_encoder if active.capture is None else CapturedSubmission
-        return cast("CommandEncoder", make())
+        with translated_errors:
+            make = self.wgpu_device.create_command_encoder if active.capture is None else CapturedSubmission
+            return cast("CommandEncoder", make())
 
     def submit(self, encoder: CommandEncoder) -> None:
         """Submit the commands that an encoder has recorded."""

@@ -18,6 +18,7 @@ from wgslice.errors import DeviceLostError, OutOfDeviceMemory
 from wgslice.gpu.protocols import Buffer, GPUDevice, MapPromise, Texture
 
 LOST = "the device is lost: request a new one and upload again"
+REFUSED = "wgpu or the driver refused a command; the device stays usable; `wgslice doctor` tests the driver"
 
 gpu_process_ids: list[int] = []  # id of the first process that used the GPU
 
@@ -163,7 +164,10 @@ def is_exposed(buffer: Buffer) -> bool:
 
 
 class TranslatedErrors:
-    """Context manager that raises Python or package errors for wgpu errors with known texts."""
+    """Context manager that raises Python or package errors for wgpu errors with known texts.
+
+    Other errors of wgpu keep their type and get a note with the remedy.
+    """
 
     def __enter__(self) -> None:
         pass
@@ -171,8 +175,10 @@ class TranslatedErrors:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if error is None or not isinstance(error, refusals()):
             return
+        # Frames of wgpu-py refer to the error: with them, buffers would live until garbage is collected.
+        error.__traceback__ = None
         text = str(error)
-        if "Not enough memory left" in text:
+        if isinstance(error, MemoryError) or "Not enough memory left" in text:
             raise OutOfDeviceMemory(
                 "the device has no memory left for this buffer: drop tensors that are no longer needed"
             ) from error
@@ -183,6 +189,8 @@ class TranslatedErrors:
                 "the buffer has been destroyed: upload the data again, and drop "
                 "references instead of calling destroy()"
             ) from error
+        if not hasattr(error, "__notes__"):
+            error.add_note(REFUSED)
 
 
 translated_errors = TranslatedErrors()  # without state, so that all threads share it
@@ -258,17 +266,31 @@ def wait_for_mapping(mapping: Any, is_lost: Callable[[], bool]) -> None:
         mapping.sync_wait()
 
 
+def end_mapping(staging: Buffer, is_lost: Callable[[], bool]) -> None:
+    """Unmap a staging buffer."""
+    with translated_loss(is_lost), translated_errors:
+        staging.unmap()
+
+
 @contextmanager
 def translated_loss(is_lost: Callable[[], bool]) -> Iterator[None]:
-    """Raise DeviceLostError for errors that wgpu-py raises because the device has been destroyed."""
+    """Raise DeviceLostError for errors that follow from the destruction of the device."""
     try:
         yield
-    except (AttributeError, RuntimeError):
+    except (AttributeError, RuntimeError, ValueError) as error:
         for seconds in (0, LOSS_CHECK_SECONDS):  # another thread may be about to destroy it
             sleep(seconds)
             if is_lost():
                 raise DeviceLostError(LOST) from None
-        raise
+        raise refused(error) from None
+
+
+def refused(error: Exception) -> Exception:
+    """Return an error like one that a promise of wgpu-py keeps, without the frames that it was raised in."""
+    error.__traceback__ = None
+    again = type(error)(*error.args)
+    again.add_note(REFUSED)
+    return again
 
 
 def finishes_before_loss(finished: Callable[[float], bool], is_lost: Callable[[], bool]) -> bool:

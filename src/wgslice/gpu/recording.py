@@ -100,7 +100,8 @@ class Recorder:
     def end(self) -> None:
         """End the open compute pass, if any."""
         if self.compute_pass is not None:
-            self.compute_pass.end()
+            with translated_errors:
+                self.compute_pass.end()
             self.compute_pass = self.pipeline = None
 
     def _copy(self, command: Clear | BufferCopies | TextureCopy, places: Sequence[Place]) -> None:

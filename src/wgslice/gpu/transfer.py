@@ -12,9 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.dtypes import DType
+from wgslice.errors import named
 from wgslice.gpu.capture import CapturedUpload, Place, active, refuse_in_capture
 from wgslice.gpu.device import Device
-from wgslice.gpu.native import begin_mapping, end_mappings_on_destroy, translated_errors, wait_for_mapping
+from wgslice.gpu.native import (
+    begin_mapping,
+    end_mapping,
+    end_mappings_on_destroy,
+    translated_errors,
+    wait_for_mapping,
+)
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder
 from wgslice.layout import whole_words
 from wgslice.plans.profiles import STAGING_NBYTES, UPLOAD_CHUNK_NBYTES
@@ -27,15 +34,21 @@ def upload(device: Device, buffer: Buffer, data: NDArray[np.uint8], offset_nbyte
         capture.steps.append(CapturedUpload(Place(buffer, offset_nbytes), data))
         return
     queue = device.queue
-    whole = data.size // 4 * 4
-    with translated_errors:
-        for start in range(0, whole, UPLOAD_CHUNK_NBYTES):
-            chunk = data[start : min(start + UPLOAD_CHUNK_NBYTES, whole)]
-            queue.write_buffer(buffer, offset_nbytes + start, chunk)
-            queue.submit([])  # frees the queue's copy of the chunk
-        if whole < data.size:
-            last_word = np.pad(data[whole:], (0, whole + 4 - data.size))
-            queue.write_buffer(buffer, offset_nbytes + whole, last_word)
+    whole, written = data.size // 4 * 4, 0
+    try:
+        with translated_errors:
+            for start in range(0, whole, UPLOAD_CHUNK_NBYTES):
+                chunk = data[start : min(start + UPLOAD_CHUNK_NBYTES, whole)]
+                queue.write_buffer(buffer, offset_nbytes + start, chunk)
+                written = start + chunk.size
+                queue.submit([])  # frees the queue's copy of the chunk
+            if whole < data.size:
+                last_word = np.pad(data[whole:], (0, whole + 4 - data.size))
+                queue.write_buffer(buffer, offset_nbytes + whole, last_word)
+    except BaseException as error:
+        if written:
+            error.add_note(f"the first {written} of {data.size} bytes have been written")
+        raise
 
 
 class Readback:
@@ -74,7 +87,7 @@ class Readback:
 
     def end(self) -> None:
         """Unmap the bytes and return the staging buffer to the device."""
-        self.staging.unmap()
+        end_mapping(self.staging, self.device.is_lost)
         self.device.staging.give(self.staging, exposed=False)
 
     @contextmanager
@@ -84,7 +97,7 @@ class Readback:
         try:
             yield data
         finally:
-            self.staging.unmap()
+            end_mapping(self.staging, self.device.is_lost)
 
 
 def mapped_nbytes(part: slice) -> int:
@@ -158,7 +171,7 @@ class ArrayPromise(Awaitable[NDArray[Any]]):
         DeviceLostError
             The device is lost.
         """
-        with self._lock:
+        with self._lock, named("numpy_async"):
             if not self._is_read:
                 self._readback.device.check_not_lost()  # a mapping of a lost device is of freed memory
                 data = self._readback.wait()

@@ -311,17 +311,20 @@ class Workspace:
         for slot in self.waiting:
             if slot.array is not None and slot.array.size:
                 assert slot.buffer is not None
-                upload(self.device, slot.buffer, slot.array)
+                with named(slot.label):
+                    upload(self.device, slot.buffer, slot.array)
                 slot.array = None
         if self.tasks:
-            encoder = self.device.create_encoder()
+            with named(self.tasks[0].label):
+                encoder = self.device.create_encoder()
             recorder = Recorder(self.device, encoder)
             for label, planner, source, target, planning in self.tasks:
                 with named(label):
                     sides = source.bound_layout, target.bound_layout
                     recorder.add(*place(self.device.limits, planner, *sides, planning=planning))
-            recorder.end()
-            self.device.submit(encoder)
+            with named(label):
+                recorder.end()
+                self.device.submit(encoder)
             self.submissions += 1
         self.tasks, self.waiting = [], []
 

@@ -368,7 +368,8 @@ class Descriptor(ABC):
     def compile(self, device: Device) -> CompiledOperator:
         """Return the operator with the pipelines that aligned bindings need."""
         operator = self.planned(device)
-        device.pipelines.prepare(operator.plan)
+        with named(operator.name):
+            device.pipelines.prepare(operator.plan)
         return operator
 
     def _hold(self, input: TensorDesc, output: TensorDesc, **others: object) -> None:

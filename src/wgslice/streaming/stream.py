@@ -57,6 +57,8 @@ class Ring:
         )
         self.writes: deque[tuple[Future[int], int]] = deque()  # with `sent` at that time
         self.sent = self.done = 0  # pieces submitted to the GPU, and completed
+        self.written = 0  # elements
+        self.last: tuple[slice, ...] = ()  # the box of the target that was written last
 
     def run(self, report: Callable[[int], None]) -> None:
         """Move all pieces; `report` receives the number of elements of each tile that has been written."""
@@ -69,7 +71,7 @@ class Ring:
                     region = [range(part.start, part.stop) for part in piece.target]
                     target = viewed(self.out, self.out.layout.select(region)).bound_layout
                     self.copy(self.upload(block, piece), target)
-                    report(target.layout.size)
+                    report(self._note(piece.target, target.layout.size))
                 elif tile.is_plain:
                     self.writes.append((writing.submit(self.write_through, tile, block), self.sent))
                 elif self._copy_to_tile(block, tile, piece):
@@ -151,13 +153,19 @@ class Ring:
         with tile_buffer[1].read() as data:
             write_tile(self.out, tile.target, data.view(self.source.dtype).reshape(tile.shape))
         self.tile_buffers.append(tile_buffer)
-        return prod(tile.shape)
+        return self._note(tile.target, prod(tile.shape))
 
     def write_through(self, tile: Tile, part: NDArray[Any]) -> int:
         """Write a tile as it was read; return its elements."""
         write_tile(self.out, tile.target, part.reshape(tile.shape))
         release(part)
-        return part.size
+        return self._note(tile.target, part.size)
+
+    def _note(self, target: tuple[slice, ...], elements: int) -> int:
+        """Note that a box of the target has been written; return its elements."""
+        self.last = target
+        self.written += elements
+        return elements
 
 
 POLL_SECONDS = 0.1  # between checks for an interrupt, which waits block on Windows
@@ -216,7 +224,9 @@ def stream(
 
     Notes
     -----
-    An exception of the source or of `out`, or Ctrl-C, ends the stream; `out` keeps the tiles written so far.
+    An exception of the source, of `out` or of the device, or Ctrl-C, ends the stream; `out` keeps the blocks
+    written so far. A note of the exception says how many bytes these have, and which block was the last:
+    blocks are written in the order of the source's memory.
     One thread reads the source and another one writes `out`, neither of them the caller's.
 
     A block of more than an eighth of the limit is read in parts, and so more than once. Each block of the
@@ -254,9 +264,18 @@ def stream(
         refuse_in_capture("blocks go through threads of their own")
     tiles = None if isinstance(out, Tensor) else tile_starts(out)
     walk = opened.walk(selection, tiles, shares(nbytes, chosen.largest_buffer_nbytes))
-    ring = Ring(chosen, opened, out, walk, slots(nbytes, walk.piece_nbytes, walk.tile_nbytes))
+    with named("stream"):
+        ring = Ring(chosen, opened, out, walk, slots(nbytes, walk.piece_nbytes, walk.tile_nbytes))
+    total = prod(selection.shape) * opened.dtype.itemsize
     try:
-        run(ring, prod(selection.shape) * opened.dtype.itemsize, progress)
+        run(ring, total, progress)
+    except BaseException as error:
+        last = ", ".join(f"{part.start}:{part.stop}" for part in ring.last)
+        error.add_note(
+            f"stream: {ring.written * opened.dtype.itemsize} of {total} bytes have been written"
+            + f", the last of them to out[{last}]" * bool(ring.written)
+        )
+        raise
     finally:
         restore_readahead(source)
     return out

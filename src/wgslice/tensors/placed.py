@@ -333,9 +333,12 @@ def fill(target: Placed, element: NDArray[Any]) -> None:
     repeated = np.repeat(element, pattern_size(parts))
     buffer = target.device.create_buffer(repeated.nbytes)
     upload(target.device, buffer, repeated.view(np.uint8))
+    encoder = target.device.create_encoder()
     for source, layout in parts:
         repeats = BoundLayout(buffer, source, element.itemsize, fresh=True)
-        run_copy(target.device, repeats, target.bound_layout._replace(layout=layout))
+        written = target.bound_layout._replace(layout=layout)
+        play(target.device, encoder, plan_and_bind(target.device, plan_copy, repeats, written))
+    target.device.submit(encoder)
 
 
 CPU_DEVICE = (1, 0)  # DLPack's kDLCPU and the device number

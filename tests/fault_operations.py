@@ -1,0 +1,254 @@
+"""Public operations that are run under faults, each prepared on tensors of a device."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import zarr
+from waits import transposing
+
+import wgslice as wg
+import wgslice.array_api as xp
+import wgslice.zarr
+from wgslice import directml as dml
+
+HOST = np.arange(64, dtype=np.int32).reshape(8, 8)
+LARGE = np.arange(1_100_000, dtype=np.int32)  # uploaded in two parts, and of a size that is reused
+STREAMED = np.arange(24 * 48, dtype=np.int32).reshape(24, 48)
+SIDES = wg.TensorDesc("int32", (8, 8)), wg.TensorDesc("int32", (8, 4))
+STEP = wg.Slice1(*SIDES, (0, 0), (8, 8), (1, -2))
+WINDOWS = wg.ExtractWindows(
+    SIDES[0], wg.TensorDesc("int32", (3, 3, 3)), wg.TensorDesc("int32", (3, 2)), (3, 3)
+)
+TEXEL = "r32sint"
+
+
+class Tensors:
+    """Tensors on a device: sources, and the target `y`, of which operations write parts."""
+
+    def __init__(self, device: wg.Device) -> None:
+        self.device = device
+        self.x = wg.asarray(HOST, device=device)
+        self.y = wg.asarray(HOST + 100, device=device)
+        self.small = wg.asarray((HOST + 7).astype(np.int8), device=device)  # of sub-words
+        self.picks = wg.asarray(np.array([5, 0, 3], np.int32), device=device)
+        self.wide = wg.asarray(np.array([1, 7, 2]), device=device)  # of another dtype
+        self.mask = wg.asarray(HOST % 3 == 0, device=device)
+        self.corners = wg.asarray(np.array([[0, 0], [2, 3], [9, 1]], np.int32), device=device)
+        self.made: list[wg.Tensor] = []  # others, for one operation
+        self.encoder: Any = None  # a caller's, submitted when an operation has recorded into it
+        device.synchronize()
+
+    def contents(self) -> list[bytes]:
+        """The bytes of all tensors."""
+        fixed = self.x, self.y, self.small, self.picks, self.wide, self.mask, self.corners
+        return [tensor.numpy().tobytes() for tensor in (*fixed, *self.made)]
+
+    def finished(self) -> list[bytes]:
+        """The bytes of all tensors after what was recorded has run."""
+        if self.encoder is not None:
+            self.device.wgpu_device.queue.submit([self.encoder.finish()])
+            self.encoder = None
+        return self.contents()
+
+    def large(self) -> wg.Tensor:
+        """A tensor of the size of LARGE."""
+        self.made.append(wg.asarray(LARGE[::-1], device=self.device))
+        return self.made[-1]
+
+    def texture(self) -> Any:
+        """A texture of 8 x 8 texels with an integer each."""
+        texture = self.device.wgpu_device.create_texture(size=(8, 8), format=TEXEL, usage=1 | 2)
+        wg.copy_to_texture(self.y, texture)
+        return texture
+
+
+Operation: TypeAlias = Callable[[Tensors], Callable[[], Any]]
+
+
+def assigned(key: Any, value: Callable[[Tensors], Any]) -> Operation:
+    return lambda t: partial(t.y.__setitem__, key, value(t))
+
+
+def recorded(prepare: Callable[[Tensors], Callable[[Any], None]]) -> Operation:
+    """An operation that records into encoders of the caller's, of which each call takes a new one."""
+
+    def operation(t: Tensors) -> Callable[[], None]:
+        record = prepare(t)
+        encoders = [t.device.wgpu_device.create_command_encoder() for _ in range(2)]
+
+        def call() -> None:
+            encoder = encoders.pop()
+            record(encoder)
+            t.encoder = encoder
+
+        return call
+
+    return operation
+
+
+def into_y(t: Tensors) -> dict[str, Any]:
+    return {"input": t.x, "output": t.y[:4].reshape(8, 4)}
+
+
+def dispatched(t: Tensors) -> Callable[[Any], None]:
+    """DirectML's Slice1, recorded."""
+    dml_device = dml.DMLCreateDevice(t.device.wgpu_device, dml.DML_CREATE_DEVICE_FLAG_NONE)
+
+    def side(sizes: list[int]) -> Any:
+        nbytes = dml.DMLCalcBufferTensorSize(dml.DML_TENSOR_DATA_TYPE_INT32, len(sizes), sizes, None)
+        kind, flags = dml.DML_TENSOR_DATA_TYPE_INT32, dml.DML_TENSOR_FLAG_NONE
+        desc = dml.DML_BUFFER_TENSOR_DESC(kind, flags, len(sizes), sizes, None, nbytes, 0)
+        return dml.DML_TENSOR_DESC(dml.DML_TENSOR_TYPE_BUFFER, desc)
+
+    window = dml.DML_SLICE1_OPERATOR_DESC(side([8, 8]), side([8, 4]), 2, [0, 0], [8, 8], [1, 2])
+    operator = dml_device.CreateOperator(dml.DML_OPERATOR_DESC(dml.DML_OPERATOR_SLICE1, window))
+    recorder = dml_device.CreateCommandRecorder()
+
+    def binding(buffer: Any, nbytes: int) -> Any:
+        return dml.DML_BINDING_DESC(dml.DML_BINDING_TYPE_BUFFER, dml.DML_BUFFER_BINDING(buffer, 0, nbytes))
+
+    def record(encoder: Any) -> None:
+        compiled = dml_device.CompileOperator(operator, dml.DML_EXECUTION_FLAG_NONE)
+        count = compiled.GetBindingProperties().RequiredDescriptorCount
+        table = dml_device.CreateBindingTable(dml.DML_BINDING_TABLE_DESC(compiled, None, None, count))
+        table.BindInputs(1, [binding(t.x.buffer, 256)])
+        table.BindOutputs(1, [binding(t.y.buffer, 128)])
+        recorder.RecordDispatch(encoder, compiled, table)
+
+    return record
+
+
+def read_by_zarr(t: Tensors) -> Callable[[], Any]:
+    stored = zarr.create_array({}, data=HOST, chunks=(3, 5))
+
+    def read() -> Any:
+        with wgslice.zarr.enable(t.device):
+            return stored[1:, ::2]
+
+    return read
+
+
+def streamed(t: Tensors) -> Callable[[], Any]:
+    return partial(wg.stream, STREAMED, np.s_[::-1, ::3], limit="32 KiB", device=t.device)
+
+
+def streamed_to_a_tensor(t: Tensors) -> Callable[[], Any]:
+    t.made.append(wg.zeros((24, 16), np.int32, device=t.device))
+    return partial(wg.stream, STREAMED, np.s_[::-1, ::3], t.made[-1], limit="32 KiB")
+
+
+def to_texture(t: Tensors) -> Callable[[], Any]:
+    texture = t.texture()
+
+    def write() -> Any:
+        wg.copy_to_texture(t.x.T, texture)
+        return wg.from_texture(texture)
+
+    return write
+
+
+OPERATIONS: dict[str, Operation] = {
+    # In the default tier
+    "asarray": lambda t: partial(wg.asarray, HOST[::2, ::-1], device=t.device),
+    "assign to an overlap": lambda t: partial(t.y.__setitem__, np.s_[1:], t.y[:-1]),
+    "numpy of a view": lambda t: t.x[::-1, ::3].numpy,
+    # Devices
+    "Device.request": lambda t: lambda: wg.Device.request(t.device.adapter) and None,
+    "synchronize": lambda t: t.device.synchronize,
+    # Creation
+    "asarray of 4 MB": lambda t: partial(wg.asarray, LARGE, device=t.device),
+    "arange": lambda t: partial(wg.arange, 7, dtype="int16", device=t.device),
+    "from_dlpack": lambda t: partial(wg.from_dlpack, HOST, t.device),
+    "from_buffer": lambda t: partial(wg.from_buffer, t.x.buffer, (3, 8), np.int32),
+    "full": lambda t: partial(wg.full, (3, 5), 7, np.int16, device=t.device),
+    "zeros": lambda t: partial(wg.zeros, 9, np.int8, device=t.device),
+    "zeros of 4 MB": lambda t: partial(wg.zeros, LARGE.size, np.int32, device=t.device),
+    # Readback
+    "numpy": lambda t: t.x.numpy,
+    "numpy of 4 MB": lambda t: t.large()[::-1].numpy,
+    "numpy_async": lambda t: lambda: t.x.T.numpy_async().sync_wait(),
+    "item": lambda t: partial(t.x.item, 1, 2),
+    "np.asarray": lambda t: partial(np.asarray, t.x.T),
+    "np.from_dlpack": lambda t: partial(np.from_dlpack, t.x[2:]),
+    "pickle": lambda t: partial(pickle.dumps, t.small.T),
+    # Copies
+    "copy": lambda t: t.x.copy,
+    "copy of a permuted view": lambda t: t.x.T.copy,
+    "copy of sub-words": lambda t: t.small[1:, ::-2].copy,
+    "copy.deepcopy": lambda t: partial(copy.deepcopy, t.x[1]),
+    "flatten": lambda t: t.x[:, 1:].flatten,
+    "reshape": lambda t: partial(xp.reshape, t.x.T, (4, 16), copy=True),
+    "copyto": lambda t: partial(wg.copyto, t.y[:, ::2], t.x[:, :4]),
+    # Assignment
+    "assign a scalar": assigned(np.s_[1:7:2, 1:6], lambda t: 3),
+    "assign a scalar to all": assigned(np.s_[:], lambda t: 3),
+    "assign a scalar to sub-words": lambda t: partial(t.small.__setitem__, np.s_[:, 1:], 3),
+    "assign an array": assigned(np.s_[:], lambda t: HOST),
+    "assign 4 MB": lambda t: partial(t.large().__setitem__, np.s_[:], LARGE),
+    "assign an array to a view": assigned(np.s_[::-2], lambda t: HOST[:4]),
+    "assign a tensor": assigned(np.s_[2:, ::2], lambda t: t.x[:6, :4]),
+    "assign by a mask": lambda t: partial(t.y.__setitem__, t.mask, 5),
+    "assign by indices": assigned(([1, 4, 1], slice(None, None, 2)), lambda t: t.x[:3, :4]),
+    "assign by tensors of two dtypes": lambda t: partial(t.y.__setitem__, (t.picks, t.wide), t.x[0, :3]),
+    "put": lambda t: partial(wg.put, t.y, t.picks, HOST[:3], axis=0),
+    # Indexing
+    "index by tensors of two dtypes": lambda t: partial(t.x.__getitem__, (t.picks, t.wide)),
+    "index by a mask": lambda t: partial(t.x.__getitem__, t.mask),
+    "index by arrays": lambda t: partial(t.x.__getitem__, ([1, 4, 1], [0, 2, 0])),
+    "take": lambda t: partial(wg.take, t.x, t.picks, 0),
+    "array_api.take_along_axis": lambda t: partial(xp.take_along_axis, t.x, t.x[:1], axis=0),
+    # Operators
+    "slice1": lambda t: partial(wg.slice1, t.x, [0, 1], [8, 6], [1, -2]),
+    "slice1, out": lambda t: partial(wg.slice1, t.x, [0, 1], [8, 6], [1, -2], out=t.y[:, :3]),
+    "slice": lambda t: partial(wg.slice, t.x, [1, 2], [3, 4]),
+    "slice_grad": lambda t: partial(wg.slice_grad, t.x, [1, 0], [8, 8], output_sizes=[9, 12]),
+    "slice_grad, out": lambda t: partial(
+        wg.slice_grad, t.x[:4, :4], [1, 0], [7, 8], [2, 2], output_sizes=[8, 8], out=t.y
+    ),
+    "extract_windows": lambda t: partial(wg.extract_windows, t.x, [[0, 0], [3, 4]], (3, 3)),
+    "extract_windows by a tensor": lambda t: partial(wg.extract_windows, t.x, t.corners, (3, 3)),
+    "insert_windows": lambda t: partial(
+        wg.insert_windows, t.y, [[0, 0], [4, 1]], HOST[:6, :3].reshape(2, 3, 3)
+    ),
+    "insert_windows, the last wins": lambda t: partial(
+        wg.insert_windows, t.y, [[0, 0], [1, 1]], HOST[:6, :3].reshape(2, 3, 3), overlap="last"
+    ),
+    "insert_windows by a tensor": lambda t: partial(
+        wg.insert_windows, t.y, t.corners, t.x[:, :6].reshape(3, 4, 4), overlap="last"
+    ),
+    # Compiled operators
+    "compile": lambda t: lambda: t.device.compile(STEP) and None,
+    "compile windows": lambda t: lambda: t.device.compile(WINDOWS) and None,
+    "call of a compiled operator": lambda t: partial(t.device.compile(STEP), t.x),
+    "record": recorded(lambda t: partial(t.device.compile(STEP).record, **into_y(t))),
+    "bind": recorded(lambda t: lambda encoder: t.device.compile(STEP).bind(**into_y(t)).record(encoder)),
+    # Joining and moving
+    "concat": lambda t: partial(wg.concat, [t.x, t.y[::-1]], 1),
+    "stack": lambda t: partial(wg.stack, [t.small, t.small[::-1]], 2),
+    "pad": lambda t: partial(wg.pad, t.x, 2, constant_values=9),
+    "pad, reflect": lambda t: partial(wg.pad, t.x, ((1, 2), (3, 0)), mode="reflect"),
+    "tile": lambda t: partial(wg.tile, t.x, (2, 1)),
+    "repeat": lambda t: partial(wg.repeat, t.x, 3, 0),
+    "roll": lambda t: partial(wg.roll, t.x, 3, 1),
+    "array_api.tril": lambda t: partial(xp.tril, t.x),
+    "array_api.where": lambda t: partial(xp.where, t.mask, t.x, t.y),
+    # Textures
+    "copy_to_texture and from_texture": to_texture,
+    # Other interfaces
+    "ONNX, run": lambda t: partial(transposing(t.device, (8, 8)).run, [HOST]),
+    "ONNX, run_on_device": lambda t: partial(transposing(t.device, (8, 8)).run_on_device, [t.x]),
+    "DirectML, CompileOperator and RecordDispatch": recorded(dispatched),
+    "Zarr, read": read_by_zarr,
+    "stream": streamed,
+    "stream into a tensor": streamed_to_a_tensor,
+}
+# A call again would move elements once more.
+NOT_REPEATABLE = {"assign to an overlap"}
+# Done in parts: a fault may leave some, which the error says.
+IN_PARTS = {"assign 4 MB", "stream into a tensor"}

@@ -1,0 +1,190 @@
+"""Each call of wgpu that an operation makes fails once, in every way, and the operation survives it.
+
+`python tests/test_injected_faults.py` does so for all operations, and writes the numbers to `docs/faults.md`.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Iterator
+from time import monotonic, sleep
+from typing import Any
+
+import numpy as np
+import pytest
+import wgpu
+from fault_operations import IN_PARTS, NOT_REPEATABLE, OPERATIONS, Tensors
+from faults import KINDS, Fault, failing
+from helpers import ADAPTERS, ROOT, default_tier
+from waits import LONGEST_SECONDS
+from wgpu._async import GPUPromise
+from wgpu._classes import object_tracker
+
+import wgslice as wg
+
+RAISED: dict[str, tuple[type[BaseException], ...]] = {  # RuntimeError by wgpu-py, of mappings
+    "out of memory": (wg.OutOfDeviceMemory, RuntimeError),
+    "refused": (wgpu.GPUError, RuntimeError),
+    "interrupt": (KeyboardInterrupt,),
+    "device lost": (wg.DeviceLostError,),
+}
+NEVER = 1_000_000_000
+PAGE = ROOT / "docs" / "faults.md"
+WRITTEN = "<!-- written by `python tests/test_injected_faults.py` -->"
+
+
+def host(value: Any) -> Any:
+    """A result in host memory, comparable by its representation of bytes."""
+    if isinstance(value, wg.Tensor):
+        value = value.numpy()
+    if isinstance(value, np.ndarray):
+        return value.shape, value.dtype, value.tobytes()
+    if isinstance(value, list | tuple):
+        return [host(item) for item in value]
+    return type(value)
+
+
+def buffers() -> int:
+    """Buffers that wgpu holds, of all devices; not its handles of buffers that were refused."""
+    GPUPromise._UNRESOLVED.clear()  # promises that wgpu-py made before a mapping failed
+    gc.collect()
+    return int(object_tracker.counts.get("GPUBuffer", 0))
+
+
+def check_error(error: BaseException) -> None:
+    """An error of an operation names it and a remedy."""
+    if isinstance(error, KeyboardInterrupt):
+        return
+    text, notes = str(error), "; ".join(getattr(error, "__notes__", []))
+    if isinstance(error, wg.DeviceLostError | wg.OutOfDeviceMemory):
+        assert "drop tensors" in text or "request a new one" in text
+        assert not text.startswith("the device ") or "stream: " in notes
+    else:
+        assert "raised by " in notes or "stream: " in notes, text
+        assert "`wgslice doctor` tests the driver" in notes, text
+
+
+class Survival:
+    """An operation on an adapter, and what it leaves without a fault."""
+
+    def __init__(self, adapter: wg.Adapter, name: str, *, warm: bool) -> None:
+        self.adapter, self.name, self.warm = adapter, name, warm
+        self.expected: Any = None
+        self.left: dict[bool, int] = {}  # buffers, by whether a new device was made
+
+    def attempt(self, kind: str, number: int) -> Fault:
+        """Run the operation with a fault at a call, check what it left, and run it again."""
+        before_all = buffers()
+        device = wg.Device.request(self.adapter)
+        if self.warm:
+            OPERATIONS[self.name](Tensors(device))()
+        tensors = Tensors(device)
+        call = OPERATIONS[self.name](tensors)
+        before, result = tensors.contents(), None
+        with failing(kind, number, device) as fault:
+            try:
+                result = call()
+                done = True
+            except RAISED[kind] as error:
+                assert fault.happened
+                check_error(error)
+                done = False
+        is_lost = kind == "device lost"
+        if number == NEVER:
+            self.expected = host(result), tensors.finished()
+        if fault.is_lost:
+            with pytest.raises(wg.DeviceLostError):
+                tensors.x.numpy()
+        elif done:
+            assert (host(result), tensors.finished()) == self.expected
+        else:
+            self.check_contents(before, tensors.contents())
+        if kind != "device lost" and self.name not in NOT_REPEATABLE:
+            del result
+            result = call()
+            assert (host(result), tensors.finished()) == self.expected
+        del tensors, call, result
+        if is_lost:
+            del device
+            device = wg.Device.request(self.adapter)
+        tensors = Tensors(device)
+        assert (host(OPERATIONS[self.name](tensors)()), tensors.finished()) == self.expected
+        del tensors
+        device.synchronize()
+        left = buffers() - before_all
+        most = self.left.setdefault(is_lost, left)
+        end = monotonic() + LONGEST_SECONDS
+        while left > most and monotonic() < end:  # threads of wgpu's that end after a moment
+            sleep(0.05)
+            left = buffers() - before_all
+        assert left <= most, fault.calls
+        return fault
+
+    def check_contents(self, before: list[bytes], now: list[bytes]) -> None:
+        """All is as before or as after, or in parts that are."""
+        if self.name in IN_PARTS:
+            for one, old, new in zip(now, before, self.expected[1], strict=True):
+                words, *known = (np.frombuffer(content, np.uint8) for content in (one, old, new))
+                assert np.all((words == known[0]) | (words == known[1]))
+        else:
+            assert now in (before, self.expected[1])
+
+
+def survived(adapter: wg.Adapter, name: str, kind: str, *, warm: bool) -> list[str]:
+    """Let each call fail once; return the calls."""
+    operation = Survival(adapter, name, warm=warm)
+    calls = operation.attempt(kind, NEVER).calls
+    number = 1
+    while operation.attempt(kind, number).happened:
+        number += 1
+    return calls
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _frozen() -> Iterator[None]:
+    """Collections look at new objects alone."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("warm", [False, True], ids=["first", "again"])
+@pytest.mark.parametrize("name", default_tier([*OPERATIONS], [*OPERATIONS], 3))
+def test_every_fault_is_survived(device: wg.Device, name: str, kind: str, warm: bool) -> None:
+    assert len(survived(device.adapter, name, kind, warm=warm)) > 0
+
+
+def test_the_page_has_the_operations() -> None:
+    text = PAGE.read_text("utf-8").partition(WRITTEN)[2]
+    assert re.findall(r"^\| (?!operation|---|all)([^|]+) \|", text, re.MULTILINE) == [*OPERATIONS]
+
+
+def table(adapter: wg.Adapter) -> str:
+    """The calls of each operation, for the first time and again, and the faults that it survived."""
+    rows, total = [], np.zeros(3, int)
+    for name in OPERATIONS:
+        counts = [[len(survived(adapter, name, kind, warm=warm)) for kind in KINDS] for warm in (False, True)]
+        numbers = counts[0][0], counts[1][0], sum(map(sum, counts))
+        total += numbers
+        rows.append(f"| {name} | {' | '.join(map(str, numbers))} |")
+        print(rows[-1], flush=True)
+    return "\n".join(
+        [
+            f"On {adapter.driver or adapter.name}, wgpu {wgpu.__version__}; all faults are survived.",
+            "",
+            "| operation | calls at first | calls again | faults |",
+            "|---|---|---|---|",
+            *rows,
+            f"| all {len(rows)} | {' | '.join(f'{number:,}' for number in total)} |",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    head, mark, _ = PAGE.read_text("utf-8").partition(WRITTEN)
+    gc.collect()
+    gc.freeze()
+    PAGE.write_text(f"{head}{mark}\n\n{table(wg.Device.request(ADAPTERS[0] or None).adapter)}\n", "utf-8")
