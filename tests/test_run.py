@@ -71,7 +71,7 @@ def test_the_bootstrap_names_its_verbs() -> None:
     shown = subprocess.run(
         [sys.executable, ROOT / "run", "--help"], capture_output=True, text=True, check=True
     )
-    verbs = ("demo", "test", "lint", "docs", "wheel", "bench", "mutants", "lock")
+    verbs = ("demo", "test", "lint", "docs", "wheel", "bench", "mutants", "fuzz", "soak", "lock")
     assert all(verb in shown.stdout for verb in verbs)
     for arguments in ([], ["polish"], ["demo", "--fast"]):
         done = subprocess.run([sys.executable, ROOT / "run", *arguments], capture_output=True, check=False)
@@ -110,11 +110,14 @@ def test_docs_are_built_and_served_by_default(
     assert [command[0] for command in server] == ["http.server"] * served
 
 
-def test_mutants_get_their_arguments(
+def test_scripts_get_their_arguments(
     run_script: Any, commands: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert run(run_script, monkeypatch, "mutants", "widening", "--check") == 0
-    assert commands == [["install", "test"], ["widening", "--check"]]
+    for verb, script in (("mutants", "mutate.py"), ("fuzz", "fuzz.py"), ("soak", "soak.py")):
+        assert run(run_script, monkeypatch, verb, "widening", "--check") == 0
+        assert commands[-2:] == [["install", "test"], ["widening", "--check"]]
+        assert (ROOT / "tests" / script).is_file()
+        assert run_script.SCRIPTS[verb][0] == script
     helped = subprocess.run(
         [sys.executable, "tests/mutate.py", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
     )
