@@ -19,7 +19,7 @@ from test_extract_windows import PROFILES, check_bindings
 
 import wgslice as wg
 from wgslice.gpu import recording
-from wgslice.gpu.pipelines import Place
+from wgslice.gpu.capture import Place
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU, ClassCost, Limits, Profile
 
