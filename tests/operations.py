@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -496,7 +496,7 @@ def triangles(draw: st.DrawFn) -> Call:
     return same([x], lambda x: function(x, k), f"{function.__name__} {k}")
 
 
-# ONNX and textures
+# ONNX, textures and captured programs
 
 
 @st.composite
@@ -540,6 +540,19 @@ def textures(draw: st.DrawFn) -> Call:
     return Call((x,), ours, lambda x: x.copy(), text=format)
 
 
+@st.composite
+def programs(draw: st.DrawFn) -> Call:
+    """A call of another operation, captured and replayed on its own tensors."""
+    one_of = extractions, windows_inserted, assignments, moves_inside, views, joins, pads, rolls, repeats
+    call = draw(st.one_of([each() for each in one_of]))
+
+    def ours(*tensors: wg.Tensor) -> Any:
+        given: Any = {f"x{number}": tensor for number, tensor in enumerate(tensors)}
+        return wg.capture(lambda **held: call.ours(*held.values()), **given)(**given)
+
+    return replace(call, ours=ours)
+
+
 OPERATIONS: dict[str, st.SearchStrategy[Call]] = {
     "slice1": slices(),
     "directml": directml_slices(),
@@ -561,4 +574,5 @@ OPERATIONS: dict[str, st.SearchStrategy[Call]] = {
     "triangle": triangles(),
     "onnx": graphs_of_operators(),
     "texture": textures(),
+    "program": programs(),
 }
