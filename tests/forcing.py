@@ -79,7 +79,7 @@ def random_costs(number: int, seed: int) -> Profile:
 
 @dataclass
 class Tally:
-    """What has been run."""
+    """Counts of a run."""
 
     cases: int = 0
     executions: int = 0  # of calls, each by a strategy in a setting
@@ -148,7 +148,7 @@ def set_to(device: wg.Device, setting: Setting) -> Iterator[None]:
 
 
 class Outcome(NamedTuple):
-    """What an execution left on the device, and how it ran."""
+    """The results of an execution, still on the device, and how it ran."""
 
     results: list[wg.Tensor]
     written: Any  # buffer of the first argument
@@ -234,8 +234,8 @@ def compare(
     buffers: Sequence[Any],
     contents: Sequence[Bytes],
 ) -> None:
-    """Compare results, what was written, and what was only read, all read back at once."""
-    parts: list[tuple[Any, int, bytes, str]] = []  # buffer, bytes, their content, and whose it is
+    """Compare results, written buffers and inputs with NumPy's, all read back at once."""
+    parts: list[tuple[Any, int, bytes, str]] = []  # buffer, bytes, content and origin
     for outcome in outcomes:
         assert len(outcome.results) == len(expected), outcome.how
         for tensor, array in zip(outcome.results, expected, strict=True):

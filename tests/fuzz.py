@@ -1,7 +1,7 @@
 """Run random calls by every applicable strategy, in many limits, and compare all bytes with NumPy's.
 
 `python3 run fuzz --minutes N` goes through the operations of `operations.py` in turn, some cases of each, and
-adds what it ran to `bench/results/fuzz.json`. It stops at the first mismatch, makes that small, prints the
+adds its counts to `bench/results/fuzz.json`. It stops at the first mismatch, makes that small, prints the
 line that reproduces it, and fails.
 """
 
@@ -38,7 +38,7 @@ BLOB = re.compile(r"@reproduce_failure\([^,]+, b'([^']+)'\)")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what the command line asks for; return 1 if a result differs from NumPy's."""
+    """Parse the command line, and run; return 1 if a result differs from NumPy's."""
     options = parse(arguments)
     device = wg.Device.request(options.adapter)
     if options.reproduce:
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def reproduced(blob: str) -> Callable[[Any], Any]:
-    """What lets a test run one case only."""
+    """Returns a decorator that lets a property test run one case only."""
     return reproduce_failure(hypothesis.__version__, blob.encode())
 
 

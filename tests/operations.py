@@ -132,7 +132,7 @@ def axis_of(rank: int) -> st.SearchStrategy[int]:
 
 
 def sides_of(case: Case, *, gradient: bool = False) -> tuple[Argument, Argument]:
-    """What a case of a slice writes and reads, in buffers that allow buffer copies or not."""
+    """The written and the read side of a slice, in buffers that allow buffer copies or not."""
     written, read = (case.input, case.output) if gradient else (case.output, case.input)
     dtype = DTYPES[case.width]
     source = Argument(read, dtype, case.seed % 999, usage=EVERYTHING if case.copyable else STORAGE)

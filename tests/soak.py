@@ -44,7 +44,7 @@ DTYPES = ["uint8", "float32", "complex128"]  # few, so that the warm-up compiles
 
 
 class Quantity(NamedTuple):
-    """What is sampled, and the growth of its median that is no leak: a share of it, and some."""
+    """A sampled quantity, and by how much its median may grow: a share of it, and some."""
 
     name: str
     share: float
@@ -158,7 +158,7 @@ def resident_nbytes() -> int:
 
 
 def verdict(samples: Sequence[dict[str, float]], warm_up_s: float) -> list[str]:
-    """What has grown after the warm-up, a line for each quantity; none if all is flat."""
+    """A line for each quantity that has grown after the warm-up; none if all are flat."""
     warm = [each for each in samples if each["seconds"] >= warm_up_s]
     quarter = max(len(warm) // 4, 1)
     grown = []
@@ -175,7 +175,7 @@ def verdict(samples: Sequence[dict[str, float]], warm_up_s: float) -> list[str]:
 def soak(
     device: wg.Device, seconds: float, workloads: Sequence[Workload]
 ) -> tuple[list[dict[str, float]], list[str]]:
-    """Run workloads in threads and sample meanwhile; return the samples and what failed."""
+    """Run workloads in threads; return samples, and errors or the quantities that grew."""
     warm_up(device, workloads, seconds)
     samples: list[dict[str, float]] = []
     begun = monotonic()
@@ -188,7 +188,7 @@ def soak(
 
 @contextmanager
 def running(device: wg.Device, workloads: Sequence[Workload]) -> Iterator[tuple[list[int], list[str]]]:
-    """Threads that do workloads until they are stopped; how many each has done, and what failed."""
+    """Threads that do workloads until they are stopped; how many each has done, and their errors."""
     stop = threading.Event()
     done, failures = [0] * THREADS, list[str]()
 
@@ -234,7 +234,7 @@ def fill_plans(device: wg.Device) -> None:
 
 
 def draw(samples: Sequence[dict[str, float]], title: str, path: Path) -> None:
-    """Draw each quantity over time; what is judged has a white ground."""
+    """Draw each quantity over time, the warm-up on grey."""
     mpl.use("Agg")
     figure, panels = plt.subplots(
         1, len(QUANTITIES), figsize=(3 * len(QUANTITIES), 2.6), layout="constrained"
@@ -252,7 +252,7 @@ def draw(samples: Sequence[dict[str, float]], title: str, path: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what the command line asks for; return 1 if something grew or failed."""
+    """Parse the command line, and run; return 1 if a quantity grew or a workload failed."""
     parser = argparse.ArgumentParser(prog="run soak", description=__doc__.partition("\n\n")[0])
     parser.add_argument("--minutes", type=float, default=2.0, help="how long; 2 by default")
     parser.add_argument("--adapter", help="part of a name or backend; the best one by default")
