@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,13 @@ SHAPES: dict[str, list[Case]] = {
     "may_share_memory": [
         lambda x: np.may_share_memory(x, x[1:]),
         lambda x: np.may_share_memory(x[:1], x[1:]),
+        lambda x: np.may_share_memory(x[..., ::2], x[..., 1::2]),
+    ],
+    "shares_memory": [
+        lambda x: np.shares_memory(x, x.T),
+        lambda x: np.shares_memory(x[:1], x[1:]),
+        lambda x: np.shares_memory(x[..., ::2], x[..., 1::2]),
+        lambda x: np.shares_memory(x[..., ::2], x.T[1:2]),
     ],
 }
 if hasattr(np, "matrix_transpose"):  # NumPy 2.0
@@ -133,7 +141,7 @@ def outcome(call: Case, x: Any) -> Any:
     """The result of a call, or its exception."""
     try:
         return call(x)
-    except (IndexError, ValueError, TypeError) as error:
+    except (IndexError, ValueError, TypeError, OverflowError) as error:
         return error
 
 
@@ -284,12 +292,38 @@ def test_copyto_writes_into_tensors(device: wg.Device) -> None:
         numpy.copyto(x[:, ::-1], source)
         numpy.copyto(other[:, ::-1], source)
         check_same(x.numpy(), other)
-    with pytest.raises(TypeError, match=r"numpy\.copyto: copyto: dst is of type ndarray: must be a Tensor"):
+    with pytest.raises(TypeError, match=r"numpy\.copyto: dst is of type ndarray: must be a Tensor"):
         numpy.copyto(array, x)
-    with pytest.raises(TypeError, match=r"numpy\.copyto: copyto: where has dtype int64: must be bool"):
-        numpy.copyto(x, 7, where=np.arange(3))
-    with pytest.raises(ValueError, match=r"numpy\.copyto: casting = 'unsafe': must be 'same_kind'"):
-        numpy.copyto(x, 7, casting="unsafe")
+    with pytest.raises(TypeError, match=r"numpy\.copyto: where has dtype int64: must be bool"):
+        numpy.copyto(x, 7, where=wg.asarray(np.arange(4), device=device))
+
+
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.parametrize("casting", ["no", "equiv", "safe", "same_kind", "unsafe", "sometimes"])
+def test_copyto_casts_arrays_as_numpy_does(device: wg.Device, casting: Any) -> None:
+    """And masks; or raises the same kind of exception, with nothing written."""
+    masks: tuple[Any, ...] = (
+        True,
+        np.True_,
+        3.2,
+        0,
+        [1, 0, 2, 0],
+        [[True], [False], [True]],
+        np.arange(4),
+        "x",
+    )
+    masks += np.arange(4) > 1, np.ones((2, 3, 4), bool), wg.asarray([True, False, True, True], device=device)
+    sources = 1, 300, 2.5, 1j, True, np.int8(3), np.float64(3), np.arange(4), np.arange(4.0), [[1], [2], [3]]
+    cases = [*((source, True) for source in sources), *((2, where) for where in masks)]
+    for dtype in ("bool", "uint8", "float32"):
+        array = numbered((len(cases), 3, 4), dtype)
+        x = wg.asarray(array, device=device)
+        for number, (source, where) in enumerate(cases):
+            mask = where.numpy() if isinstance(where, wg.Tensor) else where
+            found = outcome(partial(numpy.copyto, src=source, casting=casting, where=where), x[number])
+            expected = outcome(partial(numpy.copyto, src=source, casting=casting, where=mask), array[number])
+            assert type(found) is type(expected), (found, expected)
+        check_same(x.numpy(), array)
 
 
 def test_a_tensor_like_another_one(device: wg.Device) -> None:
@@ -327,11 +361,16 @@ def test_arrays_like_a_tensor_are_uploaded_to_its_device(device: wg.Device) -> N
 
 def test_shared_memory(device: wg.Device) -> None:
     x: Any = wg.asarray(numbered((6,), "int16"), device=device)
+    for function in (numpy.may_share_memory, numpy.shares_memory):
+        assert function(x, x[::-2])
+        assert not function(x[:3], x[3:])
+        assert not function(x, x.copy())
+        assert not function(x, np.arange(6))
+        assert not function(x[:0], x)
     assert numpy.may_share_memory(x[::2], x[1::2])
-    assert not numpy.may_share_memory(x[:3], x[3:])
-    assert not numpy.may_share_memory(x, x.copy())
-    assert not numpy.may_share_memory(x, np.arange(6))
-    assert not numpy.may_share_memory(x[:0], x)
+    assert not numpy.shares_memory(x[::2], x[1::2])
+    with pytest.raises(np.exceptions.TooHardError):
+        numpy.shares_memory(x[::2], x[::-2], max_work=0)
 
 
 @pytest.fixture
@@ -387,9 +426,6 @@ def test_functions_that_only_move_data_name_what_does_it(unread: Any) -> None:
         "numpy.fft.fftshift": lambda: numpy.fft.fftshift(x),
         "numpy.insert": lambda: numpy.insert(x, 0, 7),
         "numpy.meshgrid": lambda: numpy.meshgrid(x, x),
-        "numpy.place": lambda: numpy.place(x, mask, 7),
-        "numpy.put": lambda: numpy.put(x, 0, 7),
-        "numpy.putmask": lambda: numpy.putmask(x, mask, 7),
         "numpy.resize": lambda: numpy.resize(x, 7),
         "numpy.rollaxis": lambda: numpy.rollaxis(x, 1),
         "numpy.where": lambda: np.where(mask, x, 0),
@@ -405,9 +441,8 @@ def test_functions_that_only_move_data_name_what_does_it(unread: Any) -> None:
 
 def test_the_table_names_functions_of_numpys_own_parameters() -> None:
     """By which callers may name them."""
-    assert {getattr(np, name) for name in (*EVERYTHING, "copyto", "empty_like", "put_along_axis")} == set(
-        FUNCTIONS
-    )
+    written = "copyto", "empty_like", "fill_diagonal", "place", "put", "put_along_axis", "putmask"
+    assert {getattr(np, name) for name in (*EVERYTHING, *written)} == set(FUNCTIONS)
     for theirs, ours in FUNCTIONS.items():
         expected = [name for name in inspect.signature(theirs).parameters if name != "kwargs"]
         parameters = inspect.signature(ours).parameters

@@ -177,6 +177,12 @@ PYGFX_SIGNATURES = {  # by name: their module imports pygfx
 }
 ATTRIBUTES = [
     "flags",
+    "base",
+    "flat",
+    "take",
+    "repeat",
+    "put",
+    "fill",
     "shape",
     "dtype",
     "ndim",

@@ -171,16 +171,8 @@ REMEDIES: list[tuple[str, dict[str, Any]]] = [  # a name of NumPy's, and its par
     ("extract", {"mask": MASKS[0], "x": grid(2, 3)}),
     *(("fftshift", {"x": grid(4, 5), "axes": axes}) for axes in ((0, 1), (-1,), (1, 0))),
     *(("ifftshift", {"x": grid(4, 5), "axes": axes}) for axes in ((0, 1), (-1,), (1, 0))),
-    *(("fill_diagonal", {"x": grid(*shape), "value": -7}) for shape in ((3, 3), (2, 5), (3, 3, 3))),
     *(("insert", {"x": grid(2, 3), "index": i, "values": grid(3), "axis": 0}) for i in (0, -1, 2)),
     *(("insert", {"x": grid(2, 3), "index": i, "values": grid(2), "axis": -1}) for i in (0, -1, 3)),
-    ("place", {"x": grid(2, 3), "mask": MASKS[1], "values": [7, 8, 9]}),
-    ("place", {"x": grid(2, 3), "mask": MASKS[0], "values": [7, 8]}),
-    *(
-        ("put", {"x": grid(*shape), "indices": [0, -2, 3], "values": [7, 8]})
-        for shape in ((5,), (2, 3), (2, 2, 2))
-    ),
-    *(("putmask", {"x": grid(2, 3), "mask": mask, "values": [7, 8, 9, 6]}) for mask in MASKS),
     *(("resize", {"x": grid(2, 3), "shape": shape}) for shape in ((2, 2), (3, 5), (0,), ())),
     *(
         ("rollaxis", {"x": grid(2, 3, 4), "axis": axis, "start": start})

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import prod
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wgslice.arguments import distinct_axes, integer, order_letter
 from wgslice.dask import register
@@ -18,7 +20,8 @@ from wgslice.dtypes import DType
 from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.device import Device
 from wgslice.layout_rules import has_order, is_column_major
-from wgslice.numpy_protocol import joining, moving
+from wgslice.numpy_protocol import flat, joining, moving
+from wgslice.numpy_protocol.flat import Flat as Flat  # of `x.flat`
 from wgslice.numpy_protocol.putting import put_along_axis
 from wgslice.numpy_protocol.taking import take_along_axis, taken
 from wgslice.tensors import creation, placed, views
@@ -108,17 +111,20 @@ def each_of(arrays: tuple[Any, ...], view: Callable[[Tensor], Tensor], of_others
 
 def copyto(dst: Tensor, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """Write into a tensor, where a mask is true if there is one."""
-    if casting != "same_kind":
-        raise ValueError(f"casting = {casting!r}: must be 'same_kind' for tensors")
+    check_tensor("dst", dst)
+    np.can_cast(dst.dtype, dst.dtype, cast("Any", casting))  # refuses unknown words
+    value = src if isinstance(src, Tensor) else placed.as_copied(src, dst.dtype, casting)
     if where is True:
-        placed.copyto(dst, src)
+        placed.write(dst, value)
         return
-    with named("copyto"):
-        check_tensor("dst", dst)
-        mask = where if isinstance(where, Tensor) else np.asarray(where)
-        if mask.dtype.kind != "b":
-            raise TypeError(f"where has dtype {mask.dtype}: must be bool")
-        copy_where(dst, src if isinstance(src, Tensor) else placed.as_copied(src, dst.dtype), mask)
+    if not isinstance(where, Tensor):
+        placed.check_of_numbers(where)
+        mask = np.zeros(np.shape(where), np.bool_)
+        np.copyto(mask, True, where=where)  # which casts as NumPy casts masks
+        where = mask
+    if where.dtype.kind != "b":
+        raise TypeError(f"where has dtype {where.dtype}: must be bool")
+    copy_where(dst, value, where)
 
 
 def made_like(make: Callable[..., Tensor], order: str | None, name: str, x: Tensor, *replaced: Any) -> Tensor:
@@ -172,14 +178,30 @@ def take(a: Tensor, indices: Any, axis: Any = None, out: Any = None, mode: str =
     return taken(a, indices, axis, mode)
 
 
-def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
-    """Whether both are tensors in one buffer whose bounds overlap."""
-    if not (isinstance(a, Tensor) and isinstance(b, Tensor)) or a.memory is not b.memory:
-        return False
-    (low_a, stop_a), (low_b, stop_b) = (
-        (x.layout.lowest * x.dtype.itemsize, x.layout.stop * x.dtype.itemsize) for x in (a, b)
-    )
-    return low_a < stop_b and low_b < stop_a and a.size > 0 and b.size > 0
+def sharing(decide: Callable[..., bool]) -> Callable[..., bool]:
+    """Return a function that asks NumPy whether tensors in one buffer share memory."""
+
+    def share(a: Any, b: Any, /, max_work: int | None = None) -> bool:
+        if not (isinstance(a, Tensor) and isinstance(b, Tensor)) or a.memory is not b.memory:
+            return False
+        return decide(addressed(a), addressed(b), max_work)
+
+    return share
+
+
+def addressed(x: Tensor) -> NDArray[Any]:
+    """Return an array, not to be read, that addresses a tensor's bytes as if they were in host memory."""
+    interface = {
+        "version": 3,
+        "shape": x.shape,
+        "typestr": f"|V{x.itemsize}",
+        "strides": tuple(stride * x.itemsize for stride in x.strides),
+        "data": (ADDRESS + x.offset, True),
+    }
+    return np.asarray(SimpleNamespace(__array_interface__=interface))
+
+
+ADDRESS = 2**20  # of any buffer, as no address is 0
 
 
 BY_NAME: Mapping[str, Callable[..., Any]] = {
@@ -203,6 +225,7 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
         made_like(empty, order, "prototype", prototype, dtype, device, shape)
     ),
     "expand_dims": lambda a, axis: views.expand_dims(a, axis),
+    "fill_diagonal": flat.fill_diagonal,
     "flip": lambda m, axis=None: views.flip(m, axis),
     "fliplr": lambda m: views.flip(of_rank("m", m, 2), 1),
     "flipud": lambda m: views.flip(of_rank("m", m, 1), 0),
@@ -212,14 +235,17 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
     ),
     "hstack": hstack,
     "matrix_transpose": lambda x, /: of_rank("x", x, 0).mT,
-    "may_share_memory": may_share_memory,
+    "may_share_memory": sharing(np.may_share_memory),
     "moveaxis": lambda a, source, destination: views.moveaxis(a, source, destination),
     "ndim": lambda a: a.ndim,
     "ones_like": lambda a, dtype=None, order="K", subok=True, shape=None, *, device=None: made_like(
         ones, order, "a", a, dtype, device, shape
     ),
     "pad": pad,
+    "place": flat.place,
+    "put": flat.put,
     "put_along_axis": lambda arr, indices, values, axis=-1: put_along_axis(arr, indices, values, axis),
+    "putmask": flat.putmask,
     "ravel": lambda a, order="C": of_rank("a", a, 0).ravel(order),
     "repeat": lambda a, repeats, axis=None: moving.repeat(a, repeats, axis),
     "reshape": lambda a, /, shape=None, order="C", *, newshape=None, copy=None: of_rank("a", a, 0).reshape(
@@ -228,6 +254,7 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
     "roll": lambda a, shift, axis=None: moving.roll(a, shift, axis),
     "rot90": lambda m, k=1, axes=(0, 1): views.rot90(m, k, axes),
     "shape": lambda a: a.shape,
+    "shares_memory": sharing(np.shares_memory),
     "size": lambda a, axis=None: (
         a.size if axis is None else prod(a.shape[each] for each in distinct_axes("axis", axis, a.ndim))
     ),
@@ -272,9 +299,8 @@ def asarray(
     letter = "K" if order is None else order_letter(order)
     chosen = like if device is None else device
     if isinstance(a, Tensor):
-        is_met = letter in "KA" or has_order(a.layout, letter)
-        made = creation.asarray(a, device=chosen, dtype=dtype, copy=copy if is_met else None)
-        if is_met or has_order(made.layout, letter):
+        made = creation.asarray(a, device=chosen, dtype=dtype, copy=None if copy else copy)
+        if (letter in "KA" or has_order(made.layout, letter)) and not (copy and made is a):
             return made
         creation.check_may_copy(copy, f"to order {order}")
         return made.copy(letter)

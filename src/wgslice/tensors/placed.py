@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -270,11 +270,11 @@ def as_assigned(value: Any, dtype: DType) -> NDArray[Any]:
     return array
 
 
-def as_copied(value: Any, dtype: DType) -> NDArray[Any]:
-    """Return `value` as `numpy.copyto` casts it, which raises for other kinds, such as float to int."""
+def as_copied(value: Any, dtype: DType, casting: str = "same_kind") -> NDArray[Any]:
+    """Return `value` as `numpy.copyto` casts it, which by default raises for other kinds of numbers."""
     check_of_numbers(value)
     array = np.empty(np.shape(value), dtype)
-    np.copyto(array, value)
+    np.copyto(array, value, cast("Any", casting))
     return array
 
 

@@ -33,7 +33,16 @@ from wgslice.layout_rules import (
 from wgslice.plans.profiles import MAX_PLANS
 from wgslice.tensors.assignment import assign
 from wgslice.tensors.indexing import gather, selected
-from wgslice.tensors.placed import CPU_DEVICE, Placed, exported, read_back, read_into, upper_modules, viewed
+from wgslice.tensors.placed import (
+    CPU_DEVICE,
+    Placed,
+    exported,
+    read_back,
+    read_into,
+    upper_modules,
+    viewed,
+    write,
+)
 from wgslice.tensors.uncomputed import INSTEAD, Uncomputed, refused, remedy_of
 
 
@@ -130,7 +139,10 @@ class Tensor(Uncomputed, Placed):
     def __delitem__(self, key: Any) -> NoReturn:
         raise ValueError(f"cannot delete elements of a tensor: {INSTEAD['delete']} copies the others")
 
-    def __setattr__(self, name: str, value: Any) -> NoReturn:
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "flat":
+            self.flat[...] = value
+            return
         raise AttributeError(
             f"a tensor's attributes cannot be set ({name}): x[...] = value writes elements, x.reshape(shape) "
             "and x.view(dtype) return other views"
@@ -230,6 +242,46 @@ class Tensor(Uncomputed, Placed):
         """View the tensor in one dimension in any of NumPy's orders, or copy it if there is no such view."""
         with named("ravel"):
             return viewed(self, in_order(self.layout, order)).reshape(-1)
+
+    def take(
+        self,
+        indices: Any,
+        axis: SupportsIndex | None = None,
+        out: Tensor | None = None,
+        mode: str = "raise",
+    ) -> Tensor:
+        """Gather elements at indices along a dimension, or of all in row-major order, as `numpy.take`."""
+        return self._dispatched("take", indices, axis, out, mode)  # type: ignore[no-any-return]
+
+    def repeat(self, repeats: OneOrMore, axis: SupportsIndex | None = None) -> Tensor:
+        """Copy the tensor with each element repeated along a dimension, or flattened, as `numpy.repeat`."""
+        return self._dispatched("repeat", repeats, axis)  # type: ignore[no-any-return]
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        """Write values at indices of all elements in row-major order, as `numpy.put`."""
+        self._dispatched("put", indices, values, mode)
+
+    def fill(self, value: Any) -> None:
+        """Write one number, or the element of a tensor of rank 0, to all elements, as NumPy does."""
+        with named("fill"):
+            if not isinstance(value, Tensor):
+                element = np.empty(1, self.dtype)
+                element.fill(value)
+            elif value.ndim:
+                raise ValueError(
+                    f"value has shape {value.shape}: must have rank 0; x[...] = value broadcasts"
+                )
+            write(self, value if isinstance(value, Tensor) else element)
+
+    @property
+    def flat(self) -> Any:
+        """All elements in row-major order, to be read, written and iterated over, as `numpy.ndarray.flat`."""
+        return upper_modules["numpy_functions"]().Flat(self)
+
+    def _dispatched(self, name: str, *arguments: Any) -> Any:
+        """Run NumPy's function of a name, which an upper layer implements."""
+        with named(name):
+            return upper_modules["numpy_functions"]().BY_NAME[name](self, *arguments)
 
     def sum(self, *arguments: Any, **options: Any) -> Tensor:
         """Return the sum of an empty tensor, 0, which Dask uses to describe chunks; others are refused."""
