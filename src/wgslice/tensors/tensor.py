@@ -264,14 +264,15 @@ class Tensor(Uncomputed, Placed):
     def fill(self, value: Any) -> None:
         """Write one number, or the element of a tensor of rank 0, to all elements, as NumPy does."""
         with named("fill"):
-            if not isinstance(value, Tensor):
-                element = np.empty(1, self.dtype)
-                element.fill(value)
-            elif value.ndim:
+            if isinstance(value, Tensor | np.ndarray) and value.ndim:
                 raise ValueError(
                     f"value has shape {value.shape}: must have rank 0; x[...] = value broadcasts"
                 )
-            write(self, value if isinstance(value, Tensor) else element)
+            if not isinstance(value, Tensor):
+                element = np.empty(1, self.dtype)
+                element.fill(value)
+                value = element
+            write(self, value)
 
     @property
     def flat(self) -> Any:
