@@ -3,7 +3,7 @@
 //   invocation n  ->  piece n % pieces of row n / pieces
 //   row r         ->  row r % window_size of window r / window_size
 //   piece         ->  `each` blocks of the row, blocked or striped (see Piece)
-//   first, last   ->  also the blocks with the row's head and tail
+//   first, last   ->  also the row's head and tail: their words, or of smaller elements the blocks with them
 //
 // A row is the last dimension in use: contiguous in the source, with one or more channels per index, or at a stride of
 // 2 or 4 elements; forwards or with reversed indices.
@@ -75,8 +75,23 @@ fn row_block(row: Row, position: u32) -> vec4<u32> {
     return value;
 }
 
-// Writes the block at the head or tail of a row and the next row's bytes in it.
-fn copy_edge_of_rows(block: u32, piece: Piece, extent: Extent, row: Row) {
+// Writes the part of a row that is in a block: words of their own, or bytes of words that no other invocation writes.
+fn write_part(block: u32, extent: Extent, row: Row) {
+    let value = row_block(row, block * 16u - row.start);
+    let inside = mask_of(extent, block);
+    if (!whole_words) {
+        write_edge(block, value, inside, vec4(0u), vec4(0u));
+        return;
+    }
+    if (inside.x != 0u) { target_blocks[block].x = value.x; }
+    if (inside.y != 0u) { target_blocks[block].y = value.y; }
+    if (inside.z != 0u) { target_blocks[block].z = value.z; }
+    if (inside.w != 0u) { target_blocks[block].w = value.w; }
+}
+
+// Writes the block with a row's tail, and the next row's bytes in it.
+fn write_tail_and_next(piece: Piece, extent: Extent, row: Row) {
+    let block = extent.stop_unit;
     let next = row_block(find_row(piece.row + 1u), block * 16u - extent.stop);
     let shared_with_next = piece.row + 1u < copy.count * copy.window_size;
     let following = select(vec4(0u), mask_from(extent.stop, block), shared_with_next);
@@ -100,11 +115,16 @@ fn window_rows(own: Invocation) {
         }
     }
     if (unaligned) {
-        let edges = find_edges(piece, extent, 16u, piece.row > 0u);
-        var edge = edges.first;
-        for (var left = edges.count; left > 0u; left--) {
-            copy_edge_of_rows(edge, piece, extent, row);
-            edge = extent.stop_unit;
+        let is_first = piece.number == 0u && (whole_words || piece.row == 0u);
+        if (is_first && extent.first_unit < extent.whole_unit) {
+            write_part(extent.first_unit, extent, row);
+        }
+        if (piece.number + 1u == copy.pieces && extent.stop_unit * 16u < extent.stop) {
+            if (whole_words) {
+                write_part(extent.stop_unit, extent, row);
+            } else {
+                write_tail_and_next(piece, extent, row);
+            }
         }
     }
 }
