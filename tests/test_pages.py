@@ -186,13 +186,17 @@ def test_the_pages_own_commands_run(
             assert main(command) == 0
 
 
-OWN_OPTIONS = {"bench": ["-m", "bench"], "mutants": ["tests/mutate.py"]}  # verbs that pass options on
+OWN_OPTIONS = {
+    "bench": ["-m", "bench"],
+    "mutants": ["tests/mutate.py"],
+    "suites": ["-m", "suites"],
+}  # verbs that pass options on
 
 
 def test_every_other_command_is_one_that_is_tested() -> None:
     """The verbs of `run`, each with an option that it knows, and what installs."""
     helped: dict[str, str] = {}
-    for verb in ("demo", "test", "lint", "bench", "docs", "wheel", "mutants", "lock"):
+    for verb in ("demo", "test", "suites", "lint", "bench", "docs", "wheel", "mutants", "lock"):
         module = OWN_OPTIONS.get(verb, ["run", verb])
         shown = subprocess.run(
             [sys.executable, *module, "--help"], cwd=ROOT, capture_output=True, text=True, check=True

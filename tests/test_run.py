@@ -71,7 +71,7 @@ def test_the_bootstrap_names_its_verbs() -> None:
     shown = subprocess.run(
         [sys.executable, ROOT / "run", "--help"], capture_output=True, text=True, check=True
     )
-    verbs = ("demo", "test", "lint", "docs", "wheel", "bench", "mutants", "fuzz", "soak", "lock")
+    verbs = ("demo", "test", "suites", "lint", "docs", "wheel", "bench", "mutants", "fuzz", "soak", "lock")
     assert all(verb in shown.stdout for verb in verbs)
     for arguments in ([], ["polish"], ["demo", "--fast"]):
         done = subprocess.run([sys.executable, ROOT / "run", *arguments], capture_output=True, check=False)

@@ -49,11 +49,12 @@ def test_linux_is_tested_with_every_supported_python() -> None:
     assert setup["with"]["python-version"] == "${{ matrix.python }}"
 
 
-def test_a_weekly_job_tests_the_newest_releases() -> None:
-    workflow = YAML(typ="safe").load(ROOT / ".github" / "workflows" / "newest.yml")
+@pytest.mark.parametrize(("name", "command"), [("newest", "test --newest"), ("suites", "suites")])
+def test_weekly_jobs_run_newest_releases_and_public_suites(name: str, command: str) -> None:
+    workflow = YAML(typ="safe").load(ROOT / ".github" / "workflows" / f"{name}.yml")
     assert re.fullmatch(r"\d+ \d+ \* \* [0-6]", workflow["on"]["schedule"][0]["cron"])
-    assert list(workflow["jobs"]) == ["newest"]
-    assert steps("newest") == ["python3 run test --newest"]
+    assert list(workflow["jobs"]) == [name]
+    assert steps(name) == [f"python3 run {command}"]
 
 
 def lint(*command: str) -> subprocess.CompletedProcess[str]:

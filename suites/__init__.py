@@ -1,0 +1,1 @@
+"""Public test suites of other projects, run on tensors: `python3 run suites`."""
