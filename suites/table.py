@@ -114,7 +114,7 @@ SUITES = (
         "ndindex",
         ("tests",),
         (HYPOTHESIS, "suites.plugins.ndindex"),
-        packages=("ndindex==1.10.1",),
+        packages=("ndindex==1.10.1", "sympy"),
     ),
     Suite(
         "array-api",
