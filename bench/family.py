@@ -70,6 +70,7 @@ CONTESTS: dict[str, tuple[Sequence[Case], list[tuple[str, str, str, str]]]] = {
         GRAPHS,
         [
             ("wgslice.onnx, tensors", "", "graphs_ours", "OnDevice"),
+            ("wgslice.onnx, captured", "", "graphs_ours", "Captured"),
             ("wgslice.onnx, arrays", "", "graphs_ours", "InMemory"),
             ("NumPy, arrays", "", "graphs_numpy", "InMemory"),
             ("ONNX Runtime, arrays", "onnxruntime", "graphs_onnxruntime", "InMemory"),

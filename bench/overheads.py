@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import wgpu
@@ -33,7 +34,14 @@ STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 def measure_overheads() -> dict[str, float]:
     """Seconds, and bytes of memory."""
-    return {**host_times(), **cache_times(), **transfer_times(), **texture_times(), **memory()}
+    return {
+        **host_times(),
+        **replay_times(),
+        **cache_times(),
+        **transfer_times(),
+        **texture_times(),
+        **memory(),
+    }
 
 
 def show_overheads(console: Console, found: Mapping[str, float]) -> None:
@@ -41,6 +49,8 @@ def show_overheads(console: Console, found: Mapping[str, float]) -> None:
     for ours, theirs in (
         ("record", "record, bare wgpu"),
         ("slice1 of 4 x 16", "slice1 of 4 x 16, bare wgpu"),
+        ("20 copies of 16 x 32, captured", "20 copies of 16 x 32, bare wgpu"),
+        ("20 copies of 16 x 32, captured", "20 copies of 16 x 32, one by one"),
         ("step of 20 caches", "step of 20 caches, bare wgpu"),
         ("step of 20 caches", "step of 20 caches, concat"),
         *(
@@ -102,6 +112,47 @@ def host_times() -> dict[str, float]:
         "slice1 of 4 x 16, bare wgpu": bare_slice,
     }
     return {**best_times(recording, 300), **best_times(calling, 300)}
+
+
+def replay_times() -> dict[str, float]:
+    """Time a captured program of 20 small copies, one by one, and the same dispatches by bare wgpu."""
+    x = wg.asarray(np.zeros((16, 32), np.float32), device=device)
+
+    def copies(x: wg.Tensor) -> list[wg.Tensor]:
+        views = x[:, ::-1], x.T, x[1::2, ::2], x[::-1, ::-2]
+        return [view.copy() for view in views for _ in range(5)]
+
+    program = wg.capture(copies, x=x)
+    calls = recorded_calls(lambda encoder: program.record(encoder, x=x))
+    assert len(calls) == 20, "every copy is one dispatch"
+
+    def bare() -> None:
+        encoder = device.wgpu_device.create_command_encoder()
+        compute_pass = encoder.begin_compute_pass()
+        for pipeline, bind_group, workgroups in calls:
+            compute_pass.set_pipeline(pipeline)
+            compute_pass.set_bind_group(0, bind_group)
+            compute_pass.dispatch_workgroups(*workgroups)
+        compute_pass.end()
+        device.wgpu_device.queue.submit([encoder.finish()])
+
+    actions = {"captured": lambda: program(x=x), "bare wgpu": bare, "one by one": lambda: copies(x)}
+    named = {f"20 copies of 16 x 32, {name}": action for name, action in actions.items()}
+    return best_times(named, 30)
+
+
+def recorded_calls(record: Callable[[Any], Any]) -> list[tuple[Any, Any, tuple[int, ...]]]:
+    """Return pipeline, bind group and workgroups of each dispatch that a function records."""
+    calls: list[tuple[Any, Any, tuple[int, ...]]] = []
+    last: list[Any] = [None, None]
+    kind = wgpu.backends.wgpu_native.GPUComputePassEncoder
+    with (
+        patch.object(kind, "set_pipeline", lambda _, pipeline: last.__setitem__(0, pipeline)),
+        patch.object(kind, "set_bind_group", lambda _, _number, group: last.__setitem__(1, group)),
+        patch.object(kind, "dispatch_workgroups", lambda _, *groups: calls.append((*last, groups))),
+    ):
+        record(device.wgpu_device.create_command_encoder())
+    return calls
 
 
 class ByHand:

@@ -12,7 +12,7 @@ import wgslice.onnx
 from bench.rivals.onnx_models import parsed_model
 from bench.rivals.ours import Clocked, describe, device
 
-__all__ = ["InMemory", "OnDevice", "describe"]
+__all__ = ["Captured", "InMemory", "OnDevice", "describe"]
 
 
 class OnDevice(Clocked):
@@ -36,6 +36,19 @@ class OnDevice(Clocked):
     def note(self) -> str:
         """Device memory of the last run."""
         return str(self.prepared.memory)
+
+
+class Captured(OnDevice):
+    """From a tensor to a tensor, by a captured program."""
+
+    def __init__(self, array: NDArray[Any], graph: Any) -> None:
+        super().__init__(array, graph)
+        self.program = wg.capture(lambda x: self.prepared.run_on_device([x]), x=self.x)
+
+    def run(self) -> None:
+        """Run, wait."""
+        (self.y,) = self.program(x=self.x)
+        device.synchronize()
 
 
 class InMemory(OnDevice):
