@@ -311,6 +311,7 @@ def test_calls_are_one_submission(device: wg.Device) -> None:
         (lambda: x.flat[::3],),
         (lambda: x.flat.__setitem__(slice(None, None, 3), values),),
         (lambda: x.T.flat.__setitem__([5, 1], 7),),
+        (lambda: x[:, 1:].T.flat.__setitem__(..., values),),
         (numpy.put, x, wg.asarray([3, 1, 2], device=device), values),
         (numpy.putmask, x, mask, values),
         (numpy.place, x, mask, 7),

@@ -127,6 +127,8 @@ def write_flat(x: Tensor, item: slice | NDArray[Any] | Tensor, values: Any) -> N
     layout = reshaped(x.layout, (x.size,))
     if layout is not None:
         assign(viewed(x, layout), item, given)
+    elif isinstance(item, slice) and count == x.size and (item.step or 1) > 0:
+        assign(x, ..., given.reshape(x.shape) if given.ndim else given)
     elif isinstance(item, Tensor):
         copied = packed_copy(x)
         assign(copied.reshape(-1), item, given)
