@@ -124,6 +124,13 @@ def dispatched(t: Tensors) -> Callable[[Any], None]:
     return record
 
 
+def transposed(x: wg.Tensor, out: wg.Tensor) -> wg.Tensor:
+    """A function to capture, of three submissions, an upload and a result."""
+    out[1:] = x.T[1:].copy()
+    out[0, ::2] = [1, 2, 3, 4]
+    return x[::-1].copy()
+
+
 def read_by_zarr(t: Tensors) -> Callable[[], Any]:
     stored = zarr.create_array({}, data=HOST, chunks=(3, 5))
 
@@ -155,13 +162,13 @@ def to_texture(t: Tensors) -> Callable[[], Any]:
 
 OPERATIONS: dict[str, Operation] = {
     # In the default tier
-    "asarray": lambda t: partial(wg.asarray, HOST[::2, ::-1], device=t.device),
     "assign to an overlap": lambda t: partial(t.y.__setitem__, np.s_[1:], t.y[:-1]),
     "numpy of a view": lambda t: t.x[::-1, ::3].numpy,
     # Devices
     "Device.request": lambda t: lambda: wg.Device.request(t.device.adapter) and None,
     "synchronize": lambda t: t.device.synchronize,
     # Creation
+    "asarray": lambda t: partial(wg.asarray, HOST[::2, ::-1], device=t.device),
     "asarray of 4 MB": lambda t: partial(wg.asarray, LARGE, device=t.device),
     "arange": lambda t: partial(wg.arange, 7, dtype="int16", device=t.device),
     "from_dlpack": lambda t: partial(wg.from_dlpack, HOST, t.device),
@@ -228,6 +235,7 @@ OPERATIONS: dict[str, Operation] = {
     "call of a compiled operator": lambda t: partial(t.device.compile(STEP), t.x),
     "record": recorded(lambda t: partial(t.device.compile(STEP).record, **into_y(t))),
     "bind": recorded(lambda t: lambda encoder: t.device.compile(STEP).bind(**into_y(t)).record(encoder)),
+    "call of a program": lambda t: partial(wg.capture(transposed, x=t.x, out=t.y), x=t.x, out=t.y),
     # Joining and moving
     "concat": lambda t: partial(wg.concat, [t.x, t.y[::-1]], 1),
     "stack": lambda t: partial(wg.stack, [t.small, t.small[::-1]], 2),

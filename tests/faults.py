@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Lock
+from threading import Lock, current_thread, main_thread
 from typing import Any
 from weakref import ref
 
@@ -79,7 +79,8 @@ class Fault:
             if self.is_lost and call in ABORTING:
                 raise errors[self.number % len(errors)](call)
         elif fails and self.kind == "interrupt":
-            if call != MAPPING:  # inside of wgpu-py, which would wait for it ever after
+            # Interrupts reach the main thread alone; in a mapping, wgpu-py would wait for it ever after.
+            if call != MAPPING and current_thread() is main_thread():
                 raise errors[self.number % len(errors)](call)
         elif fails and call == MAPPING:
             return fail_in_callback

@@ -152,7 +152,7 @@ def _frozen() -> Iterator[None]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("warm", [False, True], ids=["first", "again"])
-@pytest.mark.parametrize("name", default_tier([*OPERATIONS], [*OPERATIONS], 3))
+@pytest.mark.parametrize("name", default_tier([*OPERATIONS], [*OPERATIONS], 2))
 def test_every_fault_is_survived(device: wg.Device, name: str, kind: str, warm: bool) -> None:
     assert len(survived(device.adapter, name, kind, warm=warm)) > 0
 
@@ -163,22 +163,21 @@ def test_the_page_has_the_operations() -> None:
 
 
 def table(adapter: wg.Adapter) -> str:
-    """The calls of each operation, for the first time and again, and the faults that it survived."""
-    rows, total = [], np.zeros(3, int)
+    """The calls of each operation, when it is new to the device, and the faults that it survived."""
+    rows, total = [], np.zeros(2, int)
     for name in OPERATIONS:
-        counts = [[len(survived(adapter, name, kind, warm=warm)) for kind in KINDS] for warm in (False, True)]
-        numbers = counts[0][0], counts[1][0], sum(map(sum, counts))
-        total += numbers
-        rows.append(f"| {name} | {' | '.join(map(str, numbers))} |")
+        counts = [len(survived(adapter, name, kind, warm=False)) for kind in KINDS]
+        total += counts[0], sum(counts)
+        rows.append(f"| {name} | {counts[0]} | {sum(counts)} |")
         print(rows[-1], flush=True)
     return "\n".join(
         [
-            f"On {adapter.driver or adapter.name}, wgpu {wgpu.__version__}; all faults are survived.",
+            f"On {adapter.driver or adapter.name} with wgpu {wgpu.__version__}, all are survived:",
             "",
-            "| operation | calls at first | calls again | faults |",
-            "|---|---|---|---|",
+            "| operation | calls of wgpu | faults |",
+            "|---|---|---|",
             *rows,
-            f"| all {len(rows)} | {' | '.join(f'{number:,}' for number in total)} |",
+            f"| all {len(rows)} | {total[0]:,} | {total[1]:,} |",
         ]
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from threading import Lock
@@ -264,14 +265,15 @@ class Device:
             return hidden(self.create_buffer(nbytes, zeroed=zeroed))
         self.check_not_lost()
         buffer = self.pool.take(size)
-        if buffer is None:
-            buffer = self.create_buffer(nbytes)
-        elif zeroed:
-            encoder = self.create_encoder()
-            encoder.clear_buffer(buffer, 0, size)
-            self.submit(encoder)
-        elif nbytes < size:
-            self.queue.write_buffer(buffer, size - 16, bytes(16))
+        with translated_errors:
+            if buffer is None:
+                buffer = self.create_buffer(nbytes)
+            elif zeroed:
+                encoder = self.create_encoder()
+                encoder.clear_buffer(buffer, 0, size)
+                self.submit(encoder)
+            elif nbytes < size:
+                self.queue.write_buffer(buffer, size - 16, bytes(16))
         return hidden(self.pool.lease(buffer))
 
     def placeholder(self, nbytes: int, *, zeroed: bool = True) -> Buffer:
@@ -306,12 +308,10 @@ class Device:
     def is_lost(self) -> bool:
         """Whether wgpu reports the device as lost."""
         check_process()
-        try:
-            with translated_errors:
-                check_valid(self.wgpu_device)
-        except DeviceLostError:
-            return True
-        return False
+        with suppress(DeviceLostError), translated_errors:
+            check_valid(self.wgpu_device)
+            return False
+        return True
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
