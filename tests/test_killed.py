@@ -32,14 +32,17 @@ def kill_at(number):
             return
         name, owner = argument.__name__, argument.__self__
         module = argument.__module__ or type(owner).__module__
-        if name == "mkdir":
-            begun.append(name)
-        if begun and module in OWNERS and not HARMLESS.fullmatch(name) and owner is not sys.stderr:
+        if module in OWNERS and not HARMLESS.fullmatch(name) and owner is not sys.stderr:
             if next(counted, None) is None:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    threading.setprofile(before)
-    sys.setprofile(before)
+    def begin_counting(event, _):
+        if event == "os.mkdir" and not begun:
+            begun.append(event)
+            threading.setprofile(before)
+            sys.setprofile(before)
+
+    sys.addaudithook(begin_counting)
 
 def after(number):
     child = os.fork()
@@ -129,8 +132,8 @@ target = folder / "wgslice" / "costs"
 def write():
     wg.tune(sys.argv[3])
 def content():
-    paths = [path for path in target.iterdir() if path.suffix == ".json"]
-    return ["new" for path in paths if json.loads(path.read_text())["constants"] == json.loads(sys.argv[2])]
+    found = [json.loads(path.read_text())["constants"] for path in target.iterdir() if path.suffix == ".json"]
+    return ["new" if each == json.loads(sys.argv[2]) else "wrong" for each in found] or None
 begin = None
 """
 

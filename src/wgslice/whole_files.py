@@ -37,7 +37,7 @@ def written_whole(target: Path) -> Iterator[Path]:
                 target.rename(folder / REPLACED)
             part.replace(target)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
 
 
 def lock(file: IO[str]) -> bool:
@@ -62,4 +62,15 @@ def remove_left_over(folder: Path) -> None:
                     for part in left.parent.iterdir():
                         if part.name not in (LOCK, REPLACED) and not (folder / part.name).exists():
                             part.rename(folder / part.name)
-                shutil.rmtree(left.parent, ignore_errors=True)
+                remove(left.parent)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder, its lock last, so that what a killed process leaves of it is found by its lock."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name != LOCK:
+                path.unlink()
+    shutil.rmtree(folder, ignore_errors=True)
