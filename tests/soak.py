@@ -13,7 +13,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import count
 from pathlib import Path
 from statistics import median
@@ -190,6 +190,8 @@ def soak(
 def running(device: wg.Device, workloads: Sequence[Workload]) -> Iterator[tuple[list[int], list[str]]]:
     """Threads that do workloads until they are stopped; how many each has done, and their errors."""
     stop = threading.Event()
+    # wgpu aborts the process if a thread waits some seconds for the context of OpenGL.
+    turns: Any = threading.Lock() if device.adapter.backend == "OpenGL" else nullcontext()
     done, failures = [0] * THREADS, list[str]()
 
     def work(number: int) -> None:
@@ -198,7 +200,8 @@ def running(device: wg.Device, workloads: Sequence[Workload]) -> Iterator[tuple[
             for step in count():
                 if stop.is_set():
                     return
-                workloads[(step + number) % len(workloads)](device, random)
+                with turns:
+                    workloads[(step + number) % len(workloads)](device, random)
                 done[number] += 1
         except Exception as error:
             failures.append(f"{type(error).__name__}: {error}")
@@ -241,10 +244,11 @@ def draw(samples: Sequence[dict[str, float]], title: str, path: Path) -> None:
     )
     minutes = [each["seconds"] / 60 for each in samples]
     for axes, quantity in zip(panels, QUANTITIES, strict=True):
-        axes.plot(minutes, [each[quantity.name] for each in samples], color="#0b7a75")
+        values = [each[quantity.name] for each in samples]
+        axes.plot(minutes, values, color="#0b7a75")
         axes.axvspan(0, WARM_UP * minutes[-1], color="#d7dde3", zorder=0)
         axes.set_title(quantity.name, fontsize=10)
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.2 * max(values))
         axes.set_xlabel("minutes")
     figure.suptitle(title, fontsize=10)
     figure.savefig(path, dpi=110)
