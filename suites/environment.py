@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from pathlib import Path
 
 from suites.table import Suite
@@ -24,12 +25,14 @@ def prepare(folder: Path, suites: Iterable[Suite]) -> Path:
         run(find_interpreter(), "-m", "venv", folder)
     stamp = folder / "installed.txt"
     packages = sorted({*TESTING, *(package for suite in suites for package in suite.packages)})
-    installed = stamp.read_text("utf-8").splitlines() if stamp.exists() else []
-    if set(packages) - set(installed):
+    lock = sha256(LOCK.read_bytes()).hexdigest()
+    installed = set(stamp.read_text("utf-8").splitlines()) if stamp.exists() else set()
+    if not {lock, *packages} <= installed:
         print(f"suites: installing {', '.join(packages)}", flush=True)
         options = ("--quiet", "--disable-pip-version-check", "--constraint", LOCK)
         run(python, "-m", "pip", "install", *options, "--editable", ROOT, *packages)
-        stamp.write_text("\n".join(sorted({*packages, *installed})), "utf-8")
+        kept = installed if lock in installed else set()
+        stamp.write_text("\n".join(sorted({lock, *packages, *kept})), "utf-8")
     return python
 
 
