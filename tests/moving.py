@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
+from helpers import check_same
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -72,3 +76,28 @@ def axis_of(rank: int) -> st.SearchStrategy[int]:
 def shares(view: wg.Tensor, tensor: wg.Tensor) -> bool:
     """Whether one is a view of the other's buffer."""
     return view.buffer is tensor.buffer
+
+
+@contextmanager
+def submissions(device: wg.Device) -> Iterator[list[int]]:
+    """Collects what is submitted meanwhile; uploads submit nothing but memory."""
+    counted: list[int] = []
+    whole = wg.Device.submit
+
+    def submit(self: wg.Device, encoder: Any) -> None:
+        counted.append(1)
+        whole(self, encoder)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wg.Device, "submit", submit)
+        yield counted
+
+
+def check_moved(device: wg.Device, function: Callable[[], wg.Tensor], expected: Any) -> wg.Tensor:
+    """NumPy's elements, packed in a buffer of their own, by at most one submission."""
+    with submissions(device) as counted:
+        result = function()
+    assert len(counted) <= 1
+    assert result.is_packed
+    check_same(result.numpy(), np.asarray(expected))
+    return result

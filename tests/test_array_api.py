@@ -421,12 +421,12 @@ REFUSALS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: xp.lib.stride_tricks.sliding_window_view(xp.ones(2), 3),
         ValueError,
-        r"sliding_window_view: window_shape = \(3,\): must be 1 to 2, the size, along axis 0",
+        r"sliding_window_view: window_shape = \(3,\): must be 0 to 2, the size, along axis 0",
     ),
     (
         lambda: xp.lib.stride_tricks.sliding_window_view(xp.ones(2), (1, 1)),
         ValueError,
-        "sliding_window_view: window_shape has 2 sizes, for 1 axes",
+        "sliding_window_view: Since axis is `None`, must provide window_shape for all dimensions",
     ),
     (
         lambda: xp.lib.stride_tricks.sliding_window_view(xp.ones((1,) * 5), (1,) * 5),

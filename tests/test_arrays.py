@@ -104,12 +104,10 @@ def test_a_dtype_that_dlpack_lacks_is_refused(device: wg.Device) -> None:
         np.from_dlpack(x)
 
 
-def test_a_view_of_another_width_is_refused(device: wg.Device) -> None:
+def test_a_view_is_of_a_dtype_with_a_width(device: wg.Device) -> None:
     x = wg.asarray(np.zeros(4, np.float32), device=device)
     assert x.view(np.int32).dtype == np.int32
     assert x.view("u4").buffer is x.buffer
-    with pytest.raises(ValueError, match="view: dtype float64: must have the width of float32, 4 bytes"):
-        x.view(np.float64)
     with pytest.raises(TypeError, match="view: dtype object: must be numbers or bools, not Python objects"):
         x.view(object)
 

@@ -24,6 +24,7 @@ I64_MIN, I64_MAX = -(2**63), 2**63 - 1
 I32_MIN, I32_MAX, U32_MAX = -(2**31), 2**31 - 1, 2**32 - 1
 
 ONNX, WEBNN, REVERSE = dialects.onnx_slice, dialects.webnn_slice, dialects.webnn_reverse
+PAD, GATHER = dialects.webnn_pad, dialects.webnn_gather
 TF, DML1, DML = dialects.tensorflow_strided_slice, dialects.directml_slice1, dialects.directml_slice
 
 shapes = array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=6)
@@ -178,6 +179,41 @@ def test_tensorflow_masks_use_all_bits_and_ignore_their_strides() -> None:
     assert selected(added).tolist() == [[1, 2]]
 
 
+@given(full_shapes, st.data())
+def test_webnn_pad_is_numpys(sizes: tuple[int, ...], data: st.DataObject) -> None:
+    mode = data.draw(st.sampled_from(["constant", "edge", "reflection"]))
+    most = [size - 1 if mode == "reflection" else 4 for size in sizes]
+    before, behind = ([data.draw(st.integers(0, each)) for each in most] for _ in range(2))
+    arguments = dialects.webnn_pad(sizes, before, behind, mode, 7)
+    assert arguments.pop("constant_values") == 7
+    options = {"constant_values": 7} if mode == "constant" else {}
+    pad: Any = np.pad
+    expected = pad(numbered(sizes), np.array([before, behind]).T, mode.removesuffix("ion"), **options)
+    check_same(pad(numbered(sizes), **arguments, **options), expected)
+
+
+def test_webnn_examples_pad_and_gather_a_tensor(device: wg.Device) -> None:
+    """Those of the specification."""
+    x = wg.asarray(np.array([[1, 2, 3], [4, 5, 6]], np.float32), device=device)
+    padded = wg.pad(x, **dialects.webnn_pad(x.shape, [1, 2], [1, 2], "reflection"))
+    assert padded.tolist() == [[6, 5, 4, 5, 6, 5, 4], [3, 2, 1, 2, 3, 2, 1]] * 2
+    padded = wg.pad(x, **dialects.webnn_pad(x.shape, [1, 0], [0, 1], value=9))
+    assert padded.tolist() == [[9, 9, 9, 9], [1, 2, 3, 9], [4, 5, 6, 9]]
+    assert wg.pad(x[0, 0], **dialects.webnn_pad((), [], [])).tolist() == 1
+    table = wg.asarray(
+        np.array([[0, 1, 2], [10, 11, 12], [20, 21, 22], [30, 31, 32]], np.float32), device=device
+    )
+    assert table[dialects.webnn_gather(table.shape, np.array([3, 1], np.uint32))].tolist() == [
+        [30, 31, 32],
+        [10, 11, 12],
+    ]
+    found = table[dialects.webnn_gather(table.shape, [[0, 1], [1, -1]], axis=1)]
+    assert found[0].tolist() == [[0, 1], [1, 2]]
+    on_device = wg.asarray(np.array([2, -9, 9], np.int32), device=device)
+    assert table[dialects.webnn_gather(table.shape, on_device, 1)][1].tolist() == [12, 10, 12]
+    assert table[dialects.webnn_gather(table.shape, [], 1)].shape == (4, 0)
+
+
 @st.composite
 def webnn_slices(draw: st.DrawFn) -> tuple[tuple[int, ...], list[tuple[int, int, int]]]:
     sizes = draw(full_shapes)
@@ -288,6 +324,25 @@ def test_a_step_beyond_an_i32_selects_one_element_or_none(step: int) -> None:
         (WEBNN, ([0, 0], [1, 1], [1, 2**32]), wg.WindowError, r"strides\[1\] = 4294967296: must be an int"),
         (WEBNN, ([0], [1]), wg.WindowError, "webnn_slice: 1 starts, 1 sizes and 1 strides for .* rank 2"),
         (REVERSE, ([-1],), ValueError, r"webnn_reverse: axes\[0\] = -1: must be at least 0"),
+        (PAD, ([1], [1, 1]), ValueError, "webnn_pad: beginning_padding has 1 numbers for an input of rank 2"),
+        (
+            PAD,
+            ([1, 1], [-1, 1]),
+            ValueError,
+            r"webnn_pad: ending_padding\[0\] = -1: must be an integer from 0",
+        ),
+        (PAD, ([0, 0], [0, 4], "reflection"), ValueError, r"ending_padding\[1\] = 4 .* less than .* size 4"),
+        (PAD, ([0, 0], [0, 0], "symmetric"), ValueError, "webnn_pad: mode = 'symmetric': must be one of 'co"),
+        (GATHER, ([0], 2), ValueError, "webnn_gather: axis = 2: must be at least 0, less than the rank 2"),
+        (GATHER, ([0], -1), ValueError, "webnn_gather: axis = -1: must be at least 0"),
+        (
+            GATHER,
+            (np.array([0], np.uint8),),
+            TypeError,
+            "webnn_gather: indices have dtype uint8: must be int32, uint32",
+        ),
+        (GATHER, ([0.5],), TypeError, "webnn_gather: indices have dtype float64"),
+        (GATHER, ([0, -4],), IndexError, "index -4 is out of bounds for axis 0 with size 3"),
         (REVERSE, ([2],), ValueError, r"webnn_reverse: axes\[0\] = 2: must be .* less than the rank 2"),
         (REVERSE, ([1, 1],), ValueError, r"webnn_reverse: axes = \(1, 1\): an axis is repeated"),
         (DML1, ([0, 2], [3, 3]), wg.WindowError, r"directml_slice1: offsets\[1\] \+ sizes\[1\] = 2 \+ 3 = 5"),

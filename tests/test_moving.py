@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from math import prod
 from typing import Any, cast
 from unittest import mock
@@ -14,7 +13,7 @@ import pytest
 from helpers import check_same
 from hypothesis import given
 from hypothesis import strategies as st
-from moving import Pair, axis_of, numbered, pairs, shapes, shares
+from moving import Pair, axis_of, check_moved, numbered, pairs, shapes, shares, submissions
 
 import wgslice as wg
 from wgslice import array_api as xp
@@ -22,31 +21,6 @@ from wgslice.numpy_protocol.taking import take_along_axis
 from wgslice.tensors import views
 
 MODES = ["constant", "edge", "reflect", "symmetric", "wrap"]
-
-
-@contextmanager
-def submissions(device: wg.Device) -> Iterator[list[int]]:
-    """Collects what is submitted meanwhile; uploads submit nothing but memory."""
-    counted: list[int] = []
-    whole = wg.Device.submit
-
-    def submit(self: wg.Device, encoder: Any) -> None:
-        counted.append(1)
-        whole(self, encoder)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wg.Device, "submit", submit)
-        yield counted
-
-
-def check_moved(device: wg.Device, function: Callable[[], wg.Tensor], expected: Any) -> wg.Tensor:
-    """NumPy's elements, packed in a buffer of their own, by at most one submission."""
-    with submissions(device) as counted:
-        result = function()
-    assert len(counted) <= 1
-    assert result.is_packed
-    check_same(result.numpy(), np.asarray(expected))
-    return result
 
 
 GATHERED = "wgslice.numpy_protocol.moving.MAX_GATHERED"  # elements, few of which one gather takes

@@ -44,6 +44,7 @@ NAMES = [
     *(
         "adapters",
         "arange",
+        "as_strided",
         "asarray",
         "capture",
         "default_device",
@@ -94,6 +95,7 @@ SIGNATURES = {
     wg.ones: "(shape, dtype=<class 'numpy.float64'>, *, device=None)",
     wg.full: "(shape, fill_value, dtype=None, *, device=None)",
     wg.arange: "(start, stop=None, step=1, *, dtype=None, device=None)",
+    wg.as_strided: "(x, shape, strides, *, offset=0)",
     wg.from_buffer: "(gpu_buffer, shape, dtype, *, offset=0, strides=None)",
     wg.from_dlpack: "(x, device=None)",
     wg.from_texture: "(texture, *, origin=(0, 0, 0), size=None, mip_level=0, aspect='all', out=None)",
@@ -114,7 +116,7 @@ SIGNATURES = {
     wg.stack: "(arrays, axis=0)",
     wg.split: "(x, indices_or_sections, axis=0)",
     wg.roll: "(x, shift, axis=None)",
-    wg.pad: "(x, pad_width, mode='constant', *, constant_values=0)",
+    wg.pad: "(x, pad_width, mode='constant', *, constant_values=0, interior=0)",
     wg.take: "(x, indices, axis=None)",
     wg.tile: "(x, repetitions)",
     wg.repeat: "(x, repeats, axis=None)",
@@ -146,6 +148,8 @@ SIGNATURES = {
     ),
     wg.dialects.webnn_slice: "(input_sizes, starts, sizes, strides=None)",
     wg.dialects.webnn_reverse: "(input_sizes, axes=None)",
+    wg.dialects.webnn_pad: "(input_sizes, beginning_padding, ending_padding, mode='constant', value=0)",
+    wg.dialects.webnn_gather: "(input_sizes, indices, axis=0)",
     wg.dialects.directml_slice1: "(input_sizes, offsets, sizes, strides=None, output_sizes=None)",
     wg.dialects.directml_slice: "(input_sizes, offsets, sizes, strides=None)",
     onnx.prepare: "(model, device='CPU', **kwargs)",
@@ -334,7 +338,7 @@ def test_versions_agree() -> None:
     ("name", "what"),
     [
         ("transpose", "x.transpose(axes)"),
-        ("append", "wg.concat((x, y), axis)"),
+        ("append", "np.append takes tensors"),
         ("expand_dims", "np.expand_dims takes tensors"),
         ("float32", "NumPy has np.float32"),
         *(

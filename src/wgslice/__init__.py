@@ -31,6 +31,7 @@ from wgslice.operators.windows_arguments import tile_offsets
 from wgslice.plans.plan import Plan
 from wgslice.tensors.creation import arange, asarray, empty, from_buffer, from_dlpack, full, ones, zeros
 from wgslice.tensors.placed import copyto, upper_modules
+from wgslice.tensors.strided_views import as_strided
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.views import broadcast_to, flip, moveaxis, permute, reshape, reverse, squeeze
 from wgslice.version import VERSION
@@ -107,6 +108,7 @@ __all__ = [
     "WindowError",
     "adapters",
     "arange",
+    "as_strided",
     "asarray",
     "broadcast_to",
     "capture",

@@ -161,6 +161,49 @@ def slowest_first(strides: Sequence[int]) -> list[int]:
     return found
 
 
+def diagonal(layout: Layout, offset: int, axis1: int, axis2: int) -> Layout:
+    """`layout` with the diagonal `offset` of two dimensions in their place, as the last one."""
+    row, column = max(-offset, 0), max(offset, 0)
+    count = max(min(layout.sizes[axis1] - row, layout.sizes[axis2] - column), 0)
+    others = [axis for axis in range(layout.rank) if axis not in (axis1, axis2)]
+    first, second = layout.strides[axis1], layout.strides[axis2]
+    return Layout.of(
+        [*(layout.sizes[axis] for axis in others), count],
+        [*(layout.strides[axis] for axis in others), first + second],
+        layout.offset + row * first + column * second,
+    )
+
+
+def reinterpreted(layout: Layout, itemsize: int, other: int) -> Layout:
+    """`layout`, of elements of `itemsize` bytes, over the same bytes as elements of another width."""
+    if itemsize == other:
+        return layout
+    if not layout.sizes:
+        raise ValueError("a tensor of rank 0 keeps its itemsize")
+    *outer, last = layout.sizes
+    if last * itemsize % other:
+        raise ValueError(
+            f"the last dimension has {last} elements of {itemsize} bytes: their bytes must be a multiple of "
+            f"{other}"
+        )
+    sizes = [*outer, last * itemsize // other]
+    if 0 in sizes:
+        return Layout.of(sizes, (0,) * layout.rank)
+    *strides, step = layout.strides
+    if last > 1 and step != 1:
+        raise ValueError(
+            f"strides {layout.strides}: must be 1 in the last dimension; copy() the tensor first"
+        )
+    for name, elements in (("offset", layout.offset), *(("stride", stride) for stride in strides)):
+        if elements * itemsize % other:
+            raise ValueError(
+                f"{name} of {elements * itemsize} bytes: must be a multiple of {other}; copy() the tensor"
+            )
+    return Layout.of(
+        sizes, [*(stride * itemsize // other for stride in strides), 1], layout.offset * itemsize // other
+    )
+
+
 # Copies in one stage (3 per axis of a padded result); beyond them, one axis after the other needs fewer.
 MAX_PIECES = 27  # measured: `bench/results/constants.md`
 

@@ -23,14 +23,14 @@ from wgslice.array_api.creation import *
 from wgslice.array_api.data_type_functions import *
 from wgslice.array_api.manipulation import *
 from wgslice.numpy_protocol.moving import pad as pad  # not of the standard: for xarray, as `lib`
-from wgslice.tensors import views
+from wgslice.tensors import strided_views
 from wgslice.tensors.uncomputed import refused
 
 VERSIONS = "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"  # each is a part of the next
 __array_api_version__ = VERSIONS[-1]
 __array_namespace_info__ = data_type_functions.Info
 
-lib = SimpleNamespace(stride_tricks=SimpleNamespace(sliding_window_view=views.sliding_window_view))
+lib = SimpleNamespace(stride_tricks=SimpleNamespace(sliding_window_view=strided_views.sliding_window_view))
 
 # Data types, which are NumPy's.
 bool = np.dtype(np.bool_)

@@ -7,18 +7,17 @@ from typing import Literal, SupportsIndex
 
 import numpy as np
 
-from wgslice.arguments import OneOrMore, checked_shape
+from wgslice.arguments import OneOrMore
 from wgslice.array_api.data_type_functions import result_type
 from wgslice.docstrings import COPYING, NO_AXIS, NO_TENSOR, VIEW, VIEWING, documented, documented_as
 from wgslice.errors import named
-from wgslice.layout_rules import repeated_to
 from wgslice.numpy_protocol import joining, moving, taking
 from wgslice.numpy_protocol.joining import unstack
-from wgslice.numpy_protocol.moving import tril, triu
+from wgslice.numpy_protocol.matrices import tril, triu
 from wgslice.tensors import views
 from wgslice.tensors.assignment import copy_where
 from wgslice.tensors.creation import full
-from wgslice.tensors.placed import READ_ONLY, as_assigned, check_tensor, viewed
+from wgslice.tensors.placed import as_assigned, check_tensor
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.views import broadcast_arrays, expand_dims
 
@@ -88,8 +87,6 @@ def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Ten
            [2, 2]])
     """
     with named("meshgrid"):
-        if indexing not in ("xy", "ij"):
-            raise ValueError(f"indexing = {indexing!r}: must be 'xy' or 'ij'")
         for number, array in enumerate(arrays):
             check_tensor(f"arrays[{number}]", array)
             if array.ndim > 1:
@@ -97,12 +94,7 @@ def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Ten
         dtypes = sorted({str(array.dtype) for array in arrays})
         if len(dtypes) > 1:
             raise ValueError(f"arrays have dtypes {' and '.join(dtypes)}: they must have one")
-        axes = list(range(len(arrays)))  # the dimension of each array, and the array of each dimension
-        if indexing == "xy":
-            axes[:2] = axes[:2][::-1]
-        grid = checked_shape([arrays[axis].size for axis in axes])
-        columns = [x.reshape(-1, *[1] * (len(grid) - 1 - axis)) for x, axis in zip(arrays, axes, strict=True)]
-        return tuple(viewed(x, repeated_to(x.layout, grid), READ_ONLY) for x in columns)
+        return tuple(views.grid(arrays, indexing))
 
 
 @documented_as(joining.concat)

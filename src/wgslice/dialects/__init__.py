@@ -1,7 +1,8 @@
 """Converters of slice notations to the indices that they select.
 
 Negative steps have three notations, each with its own explicit converter. Converters compute with integers
-only and need no GPU; `x[selection]` makes the view.
+only and need no GPU; `x[selection]` makes the view. WebNN's gather becomes an index too, its pad arguments of
+`wgslice.pad`.
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ from wgslice.dialects.converters import (
     directml_slice1,
     onnx_slice,
     tensorflow_strided_slice,
-    webnn_reverse,
-    webnn_slice,
 )
+from wgslice.dialects.webnn import webnn_gather, webnn_pad, webnn_reverse, webnn_slice
 
 __all__ = [
     "Selection",
@@ -23,6 +23,8 @@ __all__ = [
     "numpy_index",
     "onnx_slice",
     "tensorflow_strided_slice",
+    "webnn_gather",
+    "webnn_pad",
     "webnn_reverse",
     "webnn_slice",
 ]

@@ -1,4 +1,4 @@
-"""Converters of the slice notations of DirectML, WebNN, ONNX and TensorFlow."""
+"""Converters of the slice notations of DirectML, ONNX and TensorFlow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from wgslice.arguments import (
     I32_MIN,
     I64_MAX,
     I64_MIN,
-    U32_MAX,
     Integers,
     check_within,
     distinct_axes,
@@ -20,88 +19,7 @@ from wgslice.arguments import (
 )
 from wgslice.dialects.basic import Selection, numpy_index
 from wgslice.dialects.window import Window
-from wgslice.errors import WindowError, named
-
-
-def webnn_slice(
-    input_sizes: Sequence[int], starts: Integers, sizes: Integers, strides: Integers | None = None
-) -> Selection:
-    """Convert WebNN's `MLGraphBuilder.slice`: every `strides`-th element of a window.
-
-    Parameters
-    ----------
-    input_sizes : sequence of int
-        Of the tensor.
-    starts, sizes : sequence of int
-        First element and extent of the window, u32, each size at least 1; `starts + sizes` is at most the
-        dimension's size.
-    strides : sequence of int, optional
-        Step within the window, u32, at least 1; 1 by default. `webnn_reverse` reverses.
-
-    Returns
-    -------
-    Selection
-        Of `1 + (sizes - 1) // strides` elements in each dimension.
-
-    Raises
-    ------
-    WindowError, TypeError
-        The window breaks one of these rules, or a number is no integer.
-    """
-    with named("webnn_slice"):
-        given = tensor_sizes(input_sizes)
-        first, extents = integers("starts", starts), integers("sizes", sizes)
-        steps = (1,) * len(first) if strides is None else integers("strides", strides)
-        if not len(given) == len(first) == len(extents) == len(steps):
-            raise WindowError(
-                f"{len(first)} starts, {len(extents)} sizes and {len(steps)} strides for an input of rank "
-                f"{len(given)}: there must be one of each for every dimension"
-            )
-        check_within("starts", first, 0, U32_MAX, WindowError)
-        check_within("sizes", extents, 1, U32_MAX, WindowError)
-        check_within("strides", steps, 1, U32_MAX, WindowError)
-        for axis, (start, extent, size) in enumerate(zip(first, extents, given, strict=True)):
-            if start + extent > size:
-                raise WindowError(
-                    f"starts[{axis}] + sizes[{axis}] = {start} + {extent} = {start + extent}: "
-                    f"must be at most the input's size {size} in dimension {axis}"
-                )
-        window = zip(first, extents, steps, strict=True)
-        return Selection(given, tuple(range(start, start + extent, step) for start, extent, step in window))
-
-
-def webnn_reverse(input_sizes: Sequence[int], axes: Integers | None = None) -> Selection:
-    """Convert WebNN's `MLGraphBuilder.reverse`: all elements, in reversed order along `axes`.
-
-    Parameters
-    ----------
-    input_sizes : sequence of int
-        Of the tensor.
-    axes : sequence of int, optional
-        Dimensions, u32, each once. All by default.
-
-    Returns
-    -------
-    Selection
-        Of all elements.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An axis is no integer, negative, not less than the rank, or named twice.
-    """
-    with named("webnn_reverse"):
-        given = tensor_sizes(input_sizes)
-        flipped = range(len(given)) if axes is None else integers("axes", axes)
-        for position, axis in enumerate(flipped):
-            if not 0 <= axis < len(given):
-                raise ValueError(
-                    f"axes[{position}] = {axis}: must be at least 0, less than the rank {len(given)}"
-                )
-        distinct_axes("axes", flipped, len(given))
-        return Selection(
-            given, tuple(range(size)[:: -1 if axis in flipped else 1] for axis, size in enumerate(given))
-        )
+from wgslice.errors import named
 
 
 def directml_slice1(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
 from math import prod
 from typing import Any, Protocol, TypeVar
 
@@ -21,11 +22,22 @@ from wgslice.gpu.native import is_exposed
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout, run_copies
 from wgslice.layout import Layout
-from wgslice.layout_rules import Segment, Stage, border_parts, lower_triangle, padded, parts, reshaped, stages
+from wgslice.layout_rules import (
+    Segment,
+    Stage,
+    border_parts,
+    lower_triangle,
+    padded,
+    parts,
+    repeated_to,
+    reshaped,
+    stages,
+)
+from wgslice.operators.binding import output_for
 from wgslice.plans.copy import fills, pattern_size
 from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.tensors.creation import asarray
-from wgslice.tensors.placed import Shaped
+from wgslice.tensors.placed import Shaped, check_input
 from wgslice.tensors.tensor import Tensor, allocate
 
 V = TypeVar("V", bound=Shaped)
@@ -80,6 +92,29 @@ class Copies:
         """Make a packed tensor, of zeros or of any content."""
         return allocate(sizes, dtype, self.device, zeroed=zeroed)
 
+    def result(self, sizes: Sequence[int], out: Tensor | None) -> Tensor:
+        """Return a packed tensor for a result of the first source: `out` if it can be written directly."""
+        x = self.sources[0]
+        given = output_for(x, sizes, out, zeroed=False)
+        if given is not out:
+            return given
+        check_input(self.device, "out", given.memory)
+        separate = all(source.memory is not given.memory for source in self.sources)
+        return given if given.is_packed and separate else self.empty(sizes, x.dtype)
+
+    def delivered(self, result: Tensor, out: Tensor | None) -> Tensor:
+        """Copy a result to `out` if it is elsewhere; return the tensor that has it at the end."""
+        if out is None or out is result:
+            return result
+        self.copy(result, result.layout, out, out.layout)
+        return out
+
+    def copied(self, x: Tensor) -> Tensor:
+        """Collect a copy of a tensor to a new packed one."""
+        result = self.empty(x.shape, x.dtype)
+        self.copy(x, x.layout, result, result.layout)
+        return result
+
     def constant(self, element: NDArray[Any], count: int) -> Tensor:
         """Upload an element repeated `count` times."""
         return asarray(element.repeat(count), device=self.device)
@@ -118,12 +153,20 @@ def check_joinable(shapes: Sequence[tuple[int, ...]], along: int, name: str) -> 
             )
 
 
-def joined(sink: Sink[V], values: Sequence[V], layouts: Sequence[Layout], axis: int) -> V:
-    """Copy layouts of values into one, joined along an axis; other sizes are equal."""
-    counts = tuple([layout.sizes[axis] for layout in layouts])
+def joined_sizes(layouts: Sequence[Layout], axis: int) -> tuple[int, ...]:
+    """Return the sizes of layouts joined along an axis."""
     sizes = list(layouts[0].sizes)
-    sizes[axis] = sum(counts)
-    result = sink.empty(checked_shape(sizes), values[0].dtype)
+    sizes[axis] = sum([layout.sizes[axis] for layout in layouts])
+    return checked_shape(sizes)
+
+
+def joined(
+    sink: Sink[V], values: Sequence[V], layouts: Sequence[Layout], axis: int, into: V | None = None
+) -> V:
+    """Copy layouts of values, joined along an axis, into a packed value; other sizes are equal."""
+    counts = tuple([layout.sizes[axis] for layout in layouts])
+    sizes = joined_sizes(layouts, axis)
+    result = sink.empty(sizes, values[0].dtype) if into is None else into
     narrow = result.dtype.itemsize < WORD_NBYTES < result.nbytes
     if narrow and len(values) > 1 and all(prod(layout.sizes[axis:]) == 1 for layout in layouts):
         planes = sink.empty((len(values), *layouts[0].sizes), result.dtype)  # interleaved by one copy
@@ -158,18 +201,33 @@ def extended(sink: Sink[V], x: V, layout: Layout, widths: Iterable[tuple[int, in
 
 
 def with_border(
-    sink: Sink[V], x: V, layout: Layout, sizes: Sequence[int], inner: Sequence[range], constants: NDArray[Any]
+    sink: Sink[V],
+    x: V,
+    layout: Layout,
+    sizes: Sequence[int],
+    inner: Sequence[range],
+    constants: NDArray[Any] | V | None,
 ) -> V:
-    """Copy a layout of a value into a box of a result, with constants `(rank, 2)` around it."""
-    zeroed = any(not any(constant.tobytes()) for constant in constants.flat)
-    result = sink.empty(sizes, x.dtype, zeroed=zeroed)
+    """Copy a layout of a value into a box of a result, with constants around it.
+
+    Constants are `(rank, 2)` elements on the host, or one of a value, or None to leave the border as it is;
+    where the box has steps, they are equal, and fill the gaps too.
+    """
+    known = constants if isinstance(constants, np.ndarray) else np.empty(0, x.dtype)
+    result = sink.empty(sizes, x.dtype, zeroed=any(not any(constant.tobytes()) for constant in known.flat))
+    gaps = any(indices.step > 1 for indices in inner)
+    borders = [(result.layout,)] if gaps else border_parts(sizes, inner)
+    if isinstance(constants, np.ndarray):
+        filling: dict[bytes, list[Layout]] = {}  # parts of the border by the bits of their constant
+        for outer, sides in zip(borders, constants, strict=False):
+            for border, constant in zip(outer, sides, strict=False):
+                filling.setdefault(constant.tobytes(), []).append(border)
+        for bits, same in filling.items():
+            fill(sink, result, same, np.frombuffer(bits, x.dtype))
+    elif constants is not None:
+        for border in chain.from_iterable(borders):
+            sink.copy(constants, repeated_to(constants.layout, border.sizes), result, border)
     sink.copy(x, layout, result, result.layout.select(inner))
-    filling: dict[bytes, list[Layout]] = {}  # parts of the border by the bits of their constant
-    for borders, sides in zip(border_parts(sizes, inner), constants, strict=True):
-        for border, constant in zip(borders, sides, strict=True):
-            filling.setdefault(constant.tobytes(), []).append(border)
-    for bits, same in filling.items():
-        fill(sink, result, same, np.frombuffer(bits, x.dtype))
     return result
 
 

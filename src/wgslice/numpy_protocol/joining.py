@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import accumulate, pairwise
-from typing import SupportsIndex
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain, pairwise
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from wgslice.arguments import OneOrMore, checked_shape, distinct_axes, one_or_more
 from wgslice.docstrings import NO_AXIS, NO_TENSOR, documented
+from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.layout import Layout
 from wgslice.layout_rules import unsqueezed
 from wgslice.numpy_protocol import copies as rules
 from wgslice.numpy_protocol.copies import Copies
+from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import check_no_sequence, check_tensor, viewed
 from wgslice.tensors.tensor import Tensor
 
@@ -52,22 +54,7 @@ def concat(arrays: Iterable[Tensor], axis: SupportsIndex | None = 0) -> Tensor:
            [3, 4, 5, 5, 3]])
     """
     with named("concat"):
-        tensors = alike(arrays)
-        if axis is None:
-            *starts, end = accumulate((x.size for x in tensors), initial=0)
-            sizes = checked_shape(end)
-            with Copies(tensors, "arrays[{}]") as copies:
-                result = copies.empty(sizes, tensors[0].dtype)
-                for x, start in zip(tensors, starts, strict=True):
-                    copies.copy(x, x.layout, result, Layout.packed(x.shape, start))
-            return result
-        first = tensors[0].shape
-        if not first:
-            raise ValueError("zero-dimensional arrays cannot be concatenated; stack joins them")
-        (along,) = distinct_axes("axis", axis, len(first))
-        rules.check_joinable([x.shape for x in tensors], along, "arrays[{}]")
-        with Copies(tensors, "arrays[{}]") as copies:
-            return rules.joined(copies, tensors, [x.layout for x in tensors], along)
+        return concatenated(arrays, axis)
 
 
 def stack(arrays: Iterable[Tensor], axis: SupportsIndex = 0) -> Tensor:
@@ -100,15 +87,48 @@ def stack(arrays: Iterable[Tensor], axis: SupportsIndex = 0) -> Tensor:
            [2, 0]])
     """
     with named("stack"):
-        tensors = alike(arrays)
-        first = tensors[0].shape
-        for number, x in enumerate(tensors):
-            if x.shape != first:
-                raise ValueError(f"arrays[{number}] has shape {x.shape}: must be {first} as arrays[0] has")
-        (along,) = distinct_axes("axis", axis, len(first) + 1)
-        layouts = [unsqueezed(x.layout, [along]) for x in tensors]
+        return stacked(arrays, axis)
+
+
+def concatenated(
+    arrays: Iterable[Tensor], axis: SupportsIndex | None = 0, out: Tensor | None = None
+) -> Tensor:
+    """Run `concat`; `out` is read as part of `arrays`, where it overlaps them, before it is written."""
+    tensors = alike(arrays)
+    if axis is None:
+        *starts, end = accumulate((x.size for x in tensors), initial=0)
+        sizes = checked_shape(end)
         with Copies(tensors, "arrays[{}]") as copies:
+            result = copies.result(sizes, out)
+            for x, start in zip(tensors, starts, strict=True):
+                copies.copy(x, x.layout, result, Layout.packed(x.shape, result.layout.offset + start))
+            return copies.delivered(result, out)
+    first = tensors[0].shape
+    if not first:
+        raise ValueError("zero-dimensional arrays cannot be concatenated; stack joins them")
+    (along,) = distinct_axes("axis", axis, len(first))
+    rules.check_joinable([x.shape for x in tensors], along, "arrays[{}]")
+    return joined(tensors, [x.layout for x in tensors], along, out)
+
+
+def stacked(arrays: Iterable[Tensor], axis: SupportsIndex = 0, out: Tensor | None = None) -> Tensor:
+    """Run `stack`, with `out` as for `concatenated`."""
+    tensors = alike(arrays)
+    first = tensors[0].shape
+    for number, x in enumerate(tensors):
+        if x.shape != first:
+            raise ValueError(f"arrays[{number}] has shape {x.shape}: must be {first} as arrays[0] has")
+    (along,) = distinct_axes("axis", axis, len(first) + 1)
+    return joined(tensors, [unsqueezed(x.layout, [along]) for x in tensors], along, out)
+
+
+def joined(tensors: list[Tensor], layouts: Sequence[Layout], along: int, out: Tensor | None) -> Tensor:
+    """Join layouts of tensors along a dimension, in `out` or a new tensor, in one submission."""
+    with Copies(tensors, "arrays[{}]") as copies:
+        if out is None:
             return rules.joined(copies, tensors, layouts, along)
+        result = copies.result(rules.joined_sizes(layouts, along), out)
+        return copies.delivered(rules.joined(copies, tensors, layouts, along, result), out)
 
 
 def alike(arrays: Iterable[Tensor]) -> list[Tensor]:
@@ -196,3 +216,89 @@ def split(x: Tensor, indices_or_sections: OneOrMore, axis: SupportsIndex = 0) ->
             viewed(x, x.layout.select([*whole[:along], whole[along][slice(*cut)], *whole[along + 1 :]]))
             for cut in pairwise(bounds)
         ]
+
+
+def tensors_of(
+    arrays: Iterable[Any], dtype: Any = None, casting: Any = "same_kind", out: Any = None
+) -> list[Tensor]:
+    """Return tensors of one dtype; arrays are cast as NumPy joins them, and uploaded to their device."""
+    sequence = list(arrays)
+    for each in sequence:
+        check_no_sequence(each)
+    given = [each if isinstance(each, Tensor) else np.asarray(each) for each in sequence]
+    if out is not None:
+        check_tensor("out", out)
+        if dtype is not None:
+            raise TypeError("out and dtype are both given: out has a dtype of its own")
+    first: Tensor = next(each for each in (*given, out) if isinstance(each, Tensor))
+    check_dtype("dtype", dtype, first.dtype)
+    rule: Any = "safe" if dtype is None and out is None else casting
+    for number, each in enumerate(given):
+        if isinstance(each, Tensor) or not np.can_cast(each.dtype, first.dtype, rule):
+            check_dtype(f"the dtype of arrays[{number}]", each.dtype, first.dtype)
+    return [
+        each if isinstance(each, Tensor) else asarray(each, dtype=first.dtype, device=first.device)
+        for each in given
+    ]
+
+
+def check_dtype(name: str, dtype: Any, tensors: DType) -> None:
+    """Refuse a dtype that is not the tensors' own, unless it is None."""
+    if dtype is not None and np.dtype(dtype) != tensors:
+        raise TypeError(
+            f"{name} is {np.dtype(dtype)}: must be {tensors} as the tensors have, since nothing is converted "
+            "on a GPU; convert arrays first"
+        )
+
+
+def block(arrays: Any) -> Tensor:
+    """Join nested lists of arrays, the innermost along the last dimension, as `numpy.block`."""
+    depth = depth_of(arrays)
+    tensors = tensors_of(leaves(arrays))
+    rank = max(depth, *(x.ndim for x in tensors))
+    shape, starts = arranged(arrays, rank, rank - depth, iter(tensors))
+    sizes = checked_shape(shape)
+    with Copies(tensors, "arrays[{}]") as copies:
+        result = copies.empty(sizes, tensors[0].dtype)
+        for x, start in zip(tensors, starts, strict=True):
+            layout = unsqueezed(x.layout, range(rank - x.ndim))
+            box = [range(first, first + size) for first, size in zip(start, layout.sizes, strict=True)]
+            copies.copy(x, layout, result, result.layout.select(box))
+        return result
+
+
+def leaves(arrays: Any) -> Iterator[Any]:
+    """Return the arrays in nested lists, in order."""
+    return chain.from_iterable(map(leaves, arrays)) if isinstance(arrays, list) else iter([arrays])
+
+
+def depth_of(arrays: Any) -> int:
+    """Return how many lists are nested around each array; refuses tuples, empty lists and unequal depths."""
+    if isinstance(arrays, tuple):
+        raise TypeError("arrays has a tuple: only lists arrange blocks")
+    if not isinstance(arrays, list):
+        return 0
+    depths = {depth_of(each) for each in arrays}
+    if len(depths) != 1:
+        known = f"has lists of depths {sorted(depths)}: must be of one" if depths else "has an empty list"
+        raise ValueError(f"arrays {known}")
+    return 1 + depths.pop()
+
+
+def arranged(
+    arrays: Any, rank: int, axis: int, tensors: Iterator[Tensor]
+) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """Return the sizes of nested lists joined from `axis` on, and where each of their tensors begins."""
+    if not isinstance(arrays, list):
+        shape = next(tensors).shape
+        return (1,) * (rank - len(shape)) + shape, [(0,) * rank]
+    found = [arranged(each, rank, axis + 1, tensors) for each in arrays]
+    rules.check_joinable([shape for shape, _ in found], axis, "arrays[{}]")
+    starts = list(accumulate((shape[axis] for shape, _ in found), initial=0))
+    moved = [
+        (*start[:axis], start[axis] + first, *start[axis + 1 :])
+        for first, (_, inner) in zip(starts, found, strict=False)
+        for start in inner
+    ]
+    shape = found[0][0]
+    return (*shape[:axis], starts[-1], *shape[axis + 1 :]), moved

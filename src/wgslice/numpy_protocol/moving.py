@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wgslice.arguments import OneOrMore, checked_shape, distinct_axes, flat_integers, integer, one_or_more
-from wgslice.docstrings import COPYING, MATRICES, documented
+from wgslice.arguments import OneOrMore, checked_shape, distinct_axes, flat_integers, one_or_more
+from wgslice.dtypes import check_same_dtype
 from wgslice.errors import ComputationRefused, named
 from wgslice.layout import Layout
 from wgslice.layout_rules import (
@@ -19,7 +19,6 @@ from wgslice.layout_rules import (
     Segment,
     Stage,
     padded,
-    repeated_to,
     reshaped,
     rolled,
     stages,
@@ -29,7 +28,14 @@ from wgslice.layout_rules import (
 from wgslice.numpy_protocol import copies as rules
 from wgslice.numpy_protocol.copies import Copies
 from wgslice.plans.indexed import MAX_TABLES
-from wgslice.tensors.placed import as_assigned, check_no_sequence, check_of_numbers, check_tensor, viewed
+from wgslice.tensors.placed import (
+    as_assigned,
+    check_input,
+    check_no_sequence,
+    check_of_numbers,
+    check_tensor,
+    viewed,
+)
 from wgslice.tensors.tensor import Tensor
 
 
@@ -38,22 +44,28 @@ def pad(
     pad_width: ArrayLike | Mapping[SupportsIndex, Any],
     mode: str = "constant",
     *,
-    constant_values: ArrayLike = 0,
+    constant_values: ArrayLike | Tensor = 0,
+    interior: OneOrMore = 0,
 ) -> Tensor:
-    """Add a border around a tensor; the semantics are those of `numpy.pad`.
+    """Add a border around a tensor, and elements between its own; the semantics are those of `numpy.pad`.
 
     Parameters
     ----------
     x : Tensor
         Of any rank.
     pad_width : int, pair of int, sequence of pairs, or dict
-        Numbers of elements added before and after each dimension, at least 0: one number or one pair for all
-        dimensions, a pair for each, or a dict of either by axis; other axes get no border.
-    mode : "constant", "edge", "reflect", "symmetric" or "wrap"
+        Numbers of elements added before and after each dimension: one number or one pair for all dimensions,
+        a pair for each, or a dict of either by axis; other axes get no border. Negative ones crop, which
+        NumPy's do not: elements and those of `interior`, before a border is added.
+    mode : "constant", "edge", "reflect", "symmetric", "wrap" or "empty"
         Elements of the border: `constant_values`, the nearest element, the tensor reversed without or with
-        its edge elements repeated, or the tensor repeated. NumPy's other modes compute.
-    constant_values : scalar, pair, or sequence of pairs
-        For mode "constant", in the same forms but for the dict, cast as NumPy assigns them.
+        its edge elements repeated, the tensor repeated, or arbitrary ones. NumPy's other modes compute.
+    constant_values : scalar, pair, sequence of pairs, or Tensor
+        For mode "constant", in the same forms but for the dict, cast as NumPy assigns them; or a tensor of
+        rank 0 and the dtype of `x`, which is not read back.
+    interior : int or sequence of int
+        For modes "constant", then with one constant, and "empty": numbers of elements, at least 0, added
+        between neighbours in all dimensions or each, as XLA's Pad and `jax.lax.pad` do.
 
     Returns
     -------
@@ -65,10 +77,11 @@ def pad(
     ComputationRefused
         The mode is one of NumPy's that compute.
     TypeError
-        `x` is not a tensor, or a width is not an integer.
+        `x` is not a tensor, a number is not an integer, or a constant is a tensor of another dtype.
     ValueError, OutOfDeviceMemory, DeviceLostError
-        A width is negative, there are not as many as dimensions, the mode is unknown, a dimension without
-        elements has nothing to repeat; or as `Tensor.copy`.
+        Widths crop more than there is, or are not as many as dimensions; the mode is unknown, a dimension
+        without elements has nothing to repeat, `interior` is negative or does not go with the mode; or as
+        `Tensor.copy`.
     OverflowError
         A constant is a Python integer outside the range of the dtype.
 
@@ -80,27 +93,76 @@ def pad(
     array([0, 1, 2, 3, 0, 0])
     >>> wg.pad(x, 2, mode="reflect").numpy()
     array([3, 2, 1, 2, 3, 2, 1])
+    >>> wg.pad(x, (-1, 2), interior=1, constant_values=9).numpy()
+    array([9, 2, 9, 3, 9, 9])
     """
     with named("pad"):
         check_tensor("x", x)
-        if mode not in MODES and mode != "constant":
-            known = ", ".join(map(repr, ("constant", *MODES)))
+        if mode not in MODES and mode not in FILLED:
+            known = ", ".join(map(repr, (*FILLED, *MODES)))
             if callable(mode) or mode in ("linear_ramp", "maximum", "mean", "median", "minimum"):
                 raise ComputationRefused(
                     f"mode = {mode!r} computes: must be one of {known}; or pad x.numpy()"
                 )
             raise ValueError(f"mode = {mode!r}: must be one of {known}")
         widths = checked_widths(pad_width, x.ndim)
-        sizes = checked_shape(
-            [size + before + behind for size, (before, behind) in zip(x.shape, widths, strict=True)]
-        )
-        if mode == "constant":
-            constants = np.broadcast_to(as_assigned(constant_values, x.dtype), (x.ndim, 2))
-            inner = [range(before, before + size) for size, (before, _) in zip(x.shape, widths, strict=True)]
-            with Copies([x]) as copies:
-                return rules.with_border(copies, x, x.layout, sizes, inner, constants)
-        segmented = [padded(mode, size, *width) for size, width in zip(x.shape, widths, strict=True)]
-        return in_segments(x, segmented)
+        given = one_or_more("interior", interior)
+        if len(given) not in (1, x.ndim) or min(given, default=0) < 0 or (any(given) and mode in MODES):
+            raise ValueError(
+                f"interior = {interior} with mode = {mode!r}: must be one number or {x.ndim}, at least 0, "
+                f"and 0 but for modes {' and '.join(map(repr, FILLED))}"
+            )
+        between = given if len(given) == x.ndim else given * x.ndim
+        spreads = [spread(*each) for each in zip(x.shape, widths, between, strict=True)]
+        for axis, each in enumerate(spreads):
+            if each.size < 0:
+                raise ValueError(f"pad_width[{axis}] = {widths[axis]}: crops more than dimension {axis} has")
+        sizes = checked_shape(each.size for each in spreads)
+        source = viewed(x, x.layout.select([each.read for each in spreads]))
+        if mode in MODES:
+            added = [(max(before, 0), max(behind, 0)) for before, behind in widths]
+            segmented = [padded(mode, size, *width) for size, width in zip(source.shape, added, strict=True)]
+            return in_segments(source, segmented)
+        constants = None if mode == "empty" else constants_of(x, constant_values, one=any(between))
+        inner = [each.written for each in spreads]
+        with Copies([x]) as copies:
+            return rules.with_border(copies, source, source.layout, sizes, inner, constants)
+
+
+FILLED = "constant", "empty"  # modes whose border repeats no elements
+
+
+class Spread(NamedTuple):
+    """A padded dimension: its size, and the indices of the elements that are kept, in both tensors."""
+
+    size: int
+    read: range
+    written: range
+
+
+def spread(size: int, widths: tuple[int, int], between: int) -> Spread:
+    """Place `size` elements `between + 1` apart, `widths[0]` from the start, negative ones outside."""
+    step, (before, behind) = between + 1, widths
+    padded_size = before + max((size - 1) * step + 1, 0) + behind
+    first = max(-(before // step), 0)
+    stop = min(-((before - padded_size) // step), size)
+    if first >= stop:
+        start = max(min(before, padded_size), 0)
+        return Spread(padded_size, range(0), range(start, start))
+    return Spread(padded_size, range(first, stop), range(before + first * step, before + stop * step, step))
+
+
+def constants_of(x: Tensor, values: Any, *, one: bool) -> Tensor | NDArray[Any]:
+    """Return constants around a tensor: a tensor of rank 0, or an array `(rank, 2)`, equal if `one`."""
+    if isinstance(values, Tensor) and values.ndim == 0:
+        with named("constant_values"):
+            check_same_dtype(values.dtype, x.dtype)
+        check_input(x.device, "constant_values", values.memory)
+        return values
+    constants = as_assigned(values, x.dtype)
+    if one and constants.size != 1:
+        raise ValueError(f"constant_values have shape {constants.shape}: must be one constant with interior")
+    return np.broadcast_to(constants, (x.ndim, 2))
 
 
 def checked_widths(pad_width: ArrayLike | Mapping[SupportsIndex, Any], rank: int) -> list[tuple[int, int]]:
@@ -121,8 +183,6 @@ def checked_widths(pad_width: ArrayLike | Mapping[SupportsIndex, Any], rank: int
             f"pad_width has shape {given.shape}: must be one number, a pair, or a pair for each of the "
             f"{rank} dimensions"
         )
-    if given.size and given.min() < 0:
-        raise ValueError(f"pad_width = {pad_width!r}: must not be negative; x[1:-1] crops")
     return [(before, behind) for before, behind in np.broadcast_to(given, (rank, 2)).tolist()]
 
 
@@ -327,38 +387,3 @@ def repeat(x: Tensor, repeats: OneOrMore, axis: SupportsIndex | None = None) -> 
                 strides = (*x.strides[:after], 0, *x.strides[after:])
                 copies.copy(x, Layout.of(sizes, strides, x.layout.offset), result, Layout.packed(sizes))
             return result
-
-
-@documented(*COPYING, x=MATRICES)
-def tril(x: Tensor, /, *, k: SupportsIndex = 0) -> Tensor:
-    """Copy the lower triangle of matrices `(…, m, n)`, with zeros above the diagonal `k`.
-
-    >>> xp.tril(xp.ones((2, 2), dtype=xp.int64)).numpy()
-    array([[1, 0],
-           [1, 1]])
-    """
-    with named("tril"):
-        return triangle(x, k, upper=False)
-
-
-@documented(*COPYING, x=MATRICES)
-def triu(x: Tensor, /, *, k: SupportsIndex = 0) -> Tensor:
-    """Copy the upper triangle of matrices `(…, m, n)`, with zeros below the diagonal `k`.
-
-    >>> xp.triu(xp.ones((2, 2), dtype=xp.int64)).numpy()
-    array([[1, 1],
-           [0, 1]])
-    """
-    with named("triu"):
-        return triangle(x, k, upper=True)
-
-
-def triangle(x: Tensor, k: SupportsIndex, *, upper: bool) -> Tensor:
-    """Copy a triangle of matrices; one of rank 1 is the row of a square matrix, repeated, as in NumPy."""
-    check_tensor("x", x)
-    diagonal = integer("k", k)
-    if x.ndim == 0:
-        raise ValueError("x has no dimensions: a matrix has two")
-    layout = repeated_to(x.layout, x.shape * 2) if x.ndim == 1 else x.layout
-    with Copies([x]) as copies:
-        return rules.triangle(copies, x, layout, diagonal, upper=upper)

@@ -16,35 +16,21 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import distinct_axes, integer, order_letter
 from wgslice.dask import register
-from wgslice.dtypes import DType
 from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.device import Device
 from wgslice.layout_rules import has_order, is_column_major
-from wgslice.numpy_protocol import flat, joining, moving
+from wgslice.numpy_protocol import editing, flat, joining, matrices, moving, taking
+from wgslice.numpy_protocol.copies import Copies
 from wgslice.numpy_protocol.flat import Flat as Flat  # of `x.flat`
+from wgslice.numpy_protocol.joining import tensors_of
 from wgslice.numpy_protocol.putting import put_along_axis
 from wgslice.numpy_protocol.taking import take_along_axis, taken
-from wgslice.tensors import creation, placed, views
+from wgslice.tensors import creation, placed, strided_views, views
 from wgslice.tensors.assignment import copy_where
 from wgslice.tensors.creation import empty, like, ones, zeros
 from wgslice.tensors.placed import check_no_sequence, check_tensor
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.uncomputed import INSTEAD, refused, remedy_of
-
-
-def check_no_out(out: Any) -> None:
-    """Refuse `out`, which is not supported for tensors."""
-    if out is not None:
-        raise TypeError(f"out is of type {type(out).__name__}: must be left out for tensors")
-
-
-def check_dtype(name: str, dtype: Any, tensors: DType) -> None:
-    """Refuse a dtype that is not the tensors' own, unless it is None."""
-    if dtype is not None and np.dtype(dtype) != tensors:
-        raise TypeError(
-            f"{name} is {np.dtype(dtype)}: must be {tensors} as the tensors have, since nothing is converted "
-            "on a GPU; convert arrays first"
-        )
 
 
 def of_rank(name: str, x: Tensor, least: int) -> Tensor:
@@ -55,25 +41,9 @@ def of_rank(name: str, x: Tensor, least: int) -> Tensor:
     return x
 
 
-def tensors_of(arrays: Iterable[Any], dtype: Any = None, out: Any = None) -> list[Tensor]:
-    """Return tensors, with arrays uploaded to the device of the first tensor; all have its dtype."""
-    check_no_out(out)
-    sequence = list(arrays)
-    for each in sequence:
-        check_no_sequence(each)
-    given = [each if isinstance(each, Tensor) else np.asarray(each) for each in sequence]
-    first = next(each for each in given if isinstance(each, Tensor))
-    check_dtype("dtype", dtype, first.dtype)
-    for number, each in enumerate(given):
-        check_dtype(f"the dtype of arrays[{number}]", each.dtype, first.dtype)
-    return [
-        each if isinstance(each, Tensor) else creation.asarray(each, device=first.device) for each in given
-    ]
-
-
 def hstack(tup: Iterable[Any], *, dtype: Any = None, casting: str = "same_kind") -> Tensor:
     """Join arrays along the second dimension, or the first of arrays of one dimension."""
-    tensors = [leading(1, each) for each in tensors_of(tup, dtype)]
+    tensors = [leading(1, each) for each in tensors_of(tup, dtype, casting)]
     return joining.concat(tensors, 0 if tensors[0].ndim == 1 else 1)
 
 
@@ -161,6 +131,9 @@ PAD_OPTION = {  # NumPy's, by mode
 
 def pad(array: Tensor, pad_width: Any, mode: Any = "constant", **options: Any) -> Tensor:
     """Add a border around a tensor, in modes that do not compute."""
+    check_tensor("array", array)
+    if any(min(widths) < 0 for widths in moving.checked_widths(pad_width, array.ndim)):
+        raise ValueError(f"pad_width = {pad_width!r}: must not be negative; wg.pad crops, as x[1:-1] does")
     unknown = options.keys() - {PAD_OPTION.get(mode)} if isinstance(mode, str) else set()
     if unknown:
         raise ValueError(f"unsupported keyword arguments for mode {mode!r}: {unknown}")
@@ -172,10 +145,36 @@ def pad(array: Tensor, pad_width: Any, mode: Any = "constant", **options: Any) -
 def take(a: Tensor, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Tensor:
     """Gather elements along a dimension; mode="clip" clips negative indices to 0, also those in a tensor."""
     check_tensor("a", a)
-    check_no_out(out)
     if mode not in ("raise", "clip", "wrap") or (mode == "wrap" and isinstance(indices, Tensor)):
         raise ValueError(f"mode = {mode!r}: must be 'raise' or 'clip', or 'wrap' for indices in an array")
-    return taken(a, indices, axis, mode)
+    return taken(a, indices, axis, mode, out)
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Tensor, ...]:
+    """Copy or, unless `copy`, view coordinates in the grid that they span, each of its own dtype."""
+    for each in xi:
+        check_no_sequence(each)
+    device = next(each for each in xi if isinstance(each, Tensor)).device
+    tensors = [each if isinstance(each, Tensor) else creation.asarray(each, device=device) for each in xi]
+    found = views.grid(tensors, indexing, sparse=sparse)
+    if not copy:
+        return tuple(found)
+    with Copies(found, "xi[{}]") as copies:
+        return tuple(map(copies.copied, found))
+
+
+def windows(
+    x: Tensor, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> Tensor:
+    """View all windows along dimensions, read-only."""
+    if writeable:
+        raise NotImplementedError("writeable = True: windows share elements, so that the view is read-only")
+    return strided_views.sliding_window_view(x, window_shape, axis)
+
+
+def shadow(x: Any) -> NDArray[np.bool_]:
+    """Return an array of one element in a tensor's shape, for functions of NumPy's that look no further."""
+    return np.broadcast_to(np.False_, x.shape)
 
 
 def sharing(decide: Callable[..., bool]) -> Callable[..., bool]:
@@ -205,26 +204,35 @@ ADDRESS = 2**20  # of any buffer, as no address is 0
 
 
 BY_NAME: Mapping[str, Callable[..., Any]] = {
+    "append": lambda arr, values, axis=None: joining.concatenated(tensors_of((arr, values)), axis),
     "array_split": array_split,
     "atleast_1d": lambda *arys: each_of(arys, lambda x: leading(1, x), np.atleast_1d),
     "atleast_2d": lambda *arys: each_of(arys, lambda x: leading(2, x), np.atleast_2d),
     "atleast_3d": lambda *arys: each_of(arys, cube, np.atleast_3d),
+    "block": joining.block,
     "broadcast_arrays": lambda *args, subok=False: views.broadcast_arrays(*args),
     "broadcast_to": lambda array, shape, subok=False: views.broadcast_to(array, shape),
     "column_stack": lambda tup: joining.concat(
         [x if x.ndim > 1 else leading(2, x).T for x in tensors_of(tup)], 1
     ),
-    "concatenate": lambda arrays, axis=0, out=None, *, dtype=None, casting="same_kind": joining.concat(
-        tensors_of(arrays, dtype, out), axis
+    "compress": taking.compress,
+    "concatenate": lambda arrays, axis=0, out=None, *, dtype=None, casting="same_kind": joining.concatenated(
+        tensors_of(arrays, dtype, casting, out), axis, out
     ),
     "copy": lambda a, order="K", subok=False: of_rank("a", a, 0).copy(order),
     "copyto": copyto,
+    "delete": editing.delete,
+    "diag": matrices.diag,
+    "diag_indices_from": lambda arr: np.diag_indices_from(shadow(arr)),
+    "diagflat": matrices.diagflat,
+    "diagonal": strided_views.diagonal,
     "dsplit": lambda ary, indices_or_sections: joining.split(of_rank("ary", ary, 3), indices_or_sections, 2),
     "dstack": lambda tup: joining.concat([cube(x) for x in tensors_of(tup)], 2),
     "empty_like": lambda prototype, /, dtype=None, order="K", subok=True, shape=None, *, device=None: (
         made_like(empty, order, "prototype", prototype, dtype, device, shape)
     ),
     "expand_dims": lambda a, axis: views.expand_dims(a, axis),
+    "extract": taking.extract,
     "fill_diagonal": flat.fill_diagonal,
     "flip": lambda m, axis=None: views.flip(m, axis),
     "fliplr": lambda m: views.flip(of_rank("m", m, 2), 1),
@@ -234,8 +242,11 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
         of_rank("ary", ary, 1), indices_or_sections, min(ary.ndim - 1, 1)
     ),
     "hstack": hstack,
+    "insert": editing.insert,
+    "ix_": taking.ix_,
     "matrix_transpose": lambda x, /: of_rank("x", x, 0).mT,
     "may_share_memory": sharing(np.may_share_memory),
+    "meshgrid": meshgrid,
     "moveaxis": lambda a, source, destination: views.moveaxis(a, source, destination),
     "ndim": lambda a: a.ndim,
     "ones_like": lambda a, dtype=None, order="K", subok=True, shape=None, *, device=None: made_like(
@@ -251,7 +262,9 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
     "reshape": lambda a, /, shape=None, order="C", *, newshape=None, copy=None: of_rank("a", a, 0).reshape(
         newshape if shape is None else shape, order=order, copy=copy
     ),
+    "resize": editing.resize,
     "roll": lambda a, shift, axis=None: moving.roll(a, shift, axis),
+    "rollaxis": views.rollaxis,
     "rot90": lambda m, k=1, axes=(0, 1): views.rot90(m, k, axes),
     "shape": lambda a: a.shape,
     "shares_memory": sharing(np.shares_memory),
@@ -260,20 +273,22 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
     ),
     "split": lambda ary, indices_or_sections, axis=0: joining.split(ary, indices_or_sections, axis),
     "squeeze": lambda a, axis=None: views.squeeze(a, axis),
-    "stack": lambda arrays, axis=0, out=None, *, dtype=None, casting="same_kind": joining.stack(
-        tensors_of(arrays, dtype, out), axis
+    "stack": lambda arrays, axis=0, out=None, *, dtype=None, casting="same_kind": joining.stacked(
+        tensors_of(arrays, dtype, casting, out), axis, out
     ),
     "swapaxes": lambda a, axis1, axis2: of_rank("a", a, 0).swapaxes(axis1, axis2),
     "take": take,
     "take_along_axis": lambda arr, indices, axis=-1: take_along_axis(arr, indices, axis),
     "tile": lambda A, reps: moving.tile(A, reps),  # noqa: N803 -- NumPy's name
     "transpose": lambda a, axes=None: of_rank("a", a, 0).transpose(axes),
-    "tril": lambda m, k=0: moving.tril(m, k=k),
-    "triu": lambda m, k=0: moving.triu(m, k=k),
+    "tril": lambda m, k=0: matrices.tril(m, k=k),
+    "tril_indices_from": lambda arr, k=0: np.tril_indices_from(shadow(arr), k),
+    "triu": lambda m, k=0: matrices.triu(m, k=k),
+    "triu_indices_from": lambda arr, k=0: np.triu_indices_from(shadow(arr), k),
     "unstack": joining.unstack,
     "vsplit": lambda ary, indices_or_sections: joining.split(of_rank("ary", ary, 2), indices_or_sections, 0),
     "vstack": lambda tup, *, dtype=None, casting="same_kind": joining.concat(
-        [leading(2, x) for x in tensors_of(tup, dtype)], 0
+        [leading(2, x) for x in tensors_of(tup, dtype, casting)], 0
     ),
     "zeros_like": lambda a, dtype=None, order="K", subok=True, shape=None, *, device=None: made_like(
         zeros, order, "a", a, dtype, device, shape
@@ -282,7 +297,8 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
 
 # By NumPy's function; not every release of NumPy has all of them.
 FUNCTIONS: Mapping[Callable[..., Any], Callable[..., Any]] = {
-    getattr(np, name): function for name, function in BY_NAME.items() if hasattr(np, name)
+    np.lib.stride_tricks.sliding_window_view: windows,
+    **{getattr(np, name): function for name, function in BY_NAME.items() if hasattr(np, name)},
 }
 
 

@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wgslice.arguments import distinct_axes, int64_of
+from wgslice.dialects.advanced import AdvancedSelection
 from wgslice.errors import named
-from wgslice.tensors.indexing import indices_held
-from wgslice.tensors.placed import check_of_numbers, check_tensor
+from wgslice.operators.binding import output_for
+from wgslice.tensors.indexing import indices_held, run_indexed, selected
+from wgslice.tensors.placed import check_no_sequence, check_of_numbers, check_tensor, write
 from wgslice.tensors.tensor import Tensor, packed_copy
 
 
@@ -59,8 +61,14 @@ def take(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = No
         return taken(x, indices, axis)
 
 
-def taken(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None, mode: str = "raise") -> Tensor:
-    """Run `take` in a mode of `numpy.take`; "wrap" needs an array."""
+def taken(
+    x: Tensor,
+    indices: Tensor | ArrayLike,
+    axis: SupportsIndex | None,
+    mode: str = "raise",
+    out: Tensor | None = None,
+) -> Tensor:
+    """Run `take` in a mode of `numpy.take`, of which "wrap" needs an array, into `out` if it is given."""
     check_tensor("x", x)
     if axis is not None and x.ndim == 0:
         x = x[None]  # one element in one dimension, as in NumPy
@@ -74,8 +82,50 @@ def taken(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None, mo
     elif size and mode != "raise":
         item = places.clip(0, size - 1) if mode == "clip" else places % size
     source = x.ravel() if axis is None else x
-    found = source[(*[slice(None)] * along, item)]
+    key = (*[slice(None)] * along, item)
+    if out is not None:
+        output_for(x, (*source.shape[:along], *places.shape, *source.shape[along + 1 :]), out)
+        selection = selected(source, key)
+        shared = any(each.memory is out.memory for each in (x, places) if isinstance(each, Tensor))
+        if (
+            not isinstance(selection, AdvancedSelection)
+            or out.size == 0
+            or not out.is_packed
+            or shared
+            or not run_indexed(source, selection, out.bound_layout, reads=True)
+        ):
+            write(out, source[key])
+        return out
+    found = source[key]
     return found if isinstance(places, Tensor) or places.ndim else packed_copy(found)  # else a view
+
+
+def compress(condition: Any, a: Tensor, axis: Any = None, out: Any = None) -> Tensor:
+    """Gather where a condition, which is read back if it is a tensor, is true, as `numpy.compress`."""
+    check_no_sequence(condition)
+    marks = np.asarray(condition)
+    if marks.ndim != 1:
+        raise ValueError(f"condition has shape {marks.shape}: condition must be a 1-d array")
+    return taken(a, np.flatnonzero(marks), axis, out=out)
+
+
+def extract(condition: Any, arr: Tensor) -> Tensor:
+    """Gather where a condition is true, both flattened, as `numpy.extract`."""
+    check_no_sequence(condition)
+    return taken(arr, np.flatnonzero(np.asarray(condition)), None)
+
+
+def ix_(*args: Any) -> tuple[Any, ...]:
+    """Return the indices of a grid, as `numpy.ix_`: views of tensors, else arrays; masks are read back."""
+    found = []
+    for number, each in enumerate(args):
+        check_no_sequence(each)
+        given = np.asarray(each) if isinstance(each, Tensor) and each.dtype.kind == "b" else each
+        if np.ndim(given) != 1:
+            raise ValueError(f"args[{number}] has shape {np.shape(given)}: Cross index must be 1 dimensional")
+        flat = given if isinstance(given, Tensor) else np.ix_(given)[0]
+        found.append(flat.reshape([-1 if axis == number else 1 for axis in range(len(args))]))
+    return tuple(found)
 
 
 def take_along_axis(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = -1) -> Tensor:

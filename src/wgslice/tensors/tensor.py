@@ -26,6 +26,7 @@ from wgslice.layout_rules import (
     in_order,
     is_column_major,
     permuted,
+    reinterpreted,
     reshaped,
     squeezed,
     transposed,
@@ -43,7 +44,7 @@ from wgslice.tensors.placed import (
     viewed,
     write,
 )
-from wgslice.tensors.uncomputed import INSTEAD, Uncomputed, refused, remedy_of
+from wgslice.tensors.uncomputed import Uncomputed, refused, remedy_of
 
 
 class Tensor(Uncomputed, Placed):
@@ -137,7 +138,7 @@ class Tensor(Uncomputed, Placed):
             assign(self, key, value)
 
     def __delitem__(self, key: Any) -> NoReturn:
-        raise ValueError(f"cannot delete elements of a tensor: {INSTEAD['delete']} copies the others")
+        raise ValueError("cannot delete elements of a tensor: np.delete(x, indices, axis) copies the others")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "flat":
@@ -411,38 +412,40 @@ class Tensor(Uncomputed, Placed):
             return viewed(self, squeezed(self.layout, axis))
 
     def view(self, dtype: DTypeLike) -> Tensor:
-        """View the same bits as another dtype of the same width, such as bfloat16 as uint16.
+        """View the same bits as another dtype, as NumPy does.
 
         Parameters
         ----------
         dtype : dtype_like
-            A dtype with elements of `itemsize` bytes.
+            A dtype of the same width, such as uint16 for bfloat16, or of another one: then the last dimension
+            is contiguous, and has as many elements as its bytes hold.
 
         Returns
         -------
         Tensor
-            A view of the same shape.
+            A view; of the same shape, if the widths are equal.
 
         Raises
         ------
         TypeError
             The dtype does not have elements of 1, 2, 4, 8 or 16 bytes.
         ValueError
-            The width of the dtype differs.
+            The width of the dtype differs, and the tensor has rank 0 or a last dimension with a stride; or
+            the bytes of the last dimension, of the offset or of another stride are no multiple of the width.
 
         Examples
         --------
         >>> import numpy as np, wgslice as wg
         >>> wg.asarray(np.float32([1, -2])).view(np.uint32).numpy()
         array([1065353216, 3221225472], dtype=uint32)
+        >>> wg.asarray(np.uint16([258, 772])).view(np.uint8).shape
+        (4,)
         """
         with named("view"):
             element = element_dtype(dtype)
-            if element.itemsize != self.dtype.itemsize:
-                raise ValueError(
-                    f"dtype {element}: must have the width of {self.dtype}, {self.dtype.itemsize} bytes"
-                )
-            return viewed(self, self.layout, dtype=element)
+            with named(f"dtype {element}"):
+                layout = reinterpreted(self.layout, self.itemsize, element.itemsize)
+            return viewed(self, layout, dtype=element)
 
     def numpy(self) -> NDArray[Any]:
         """Read the tensor back into a new array, which waits for the GPU.

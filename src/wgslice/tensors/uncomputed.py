@@ -20,43 +20,26 @@ XP = "import wgslice.array_api as xp; "
 # Replacements, for a tensor x, of NumPy functions and attributes that compute nothing. Other names are
 # NumPy's parameters.
 INSTEAD = {
-    "append": "wg.concat((x, y), axis)",
     "arange": "wg.arange(stop, device=x.device)",
     "array": "wg.asarray(array)",
     "array2string": "np.array2string(x.numpy())",
     "array_repr": "np.array_repr(x.numpy())",
     "array_str": "np.array_str(x.numpy())",
-    "as_strided": (
-        "wg.from_buffer(x.buffer, shape, x.dtype, offset=x.offset, "
-        "strides=[stride // x.itemsize for stride in strides])"
-    ),
     "asfortranarray": 'x.copy("F")',
     "astype": "x.astype(dtype)",
-    "block": "wg.concat([wg.concat(row, axis=-1) for row in rows], axis=-2)",
     "byteswap": "wg.asarray(x.numpy().byteswap())",
     "can_cast": "np.can_cast(x.dtype, dtype)",
     "choose": (
         "x, *choices = np.broadcast_arrays(x, *choices); np.take_along_axis(wg.stack(choices), x[None], 0)[0]"
     ),
     "common_type": "np.common_type(np.empty(0, x.dtype), np.empty(0, y.dtype))",
-    "compress": "wg.take(x, np.flatnonzero(condition), axis)",
+    "compress": "np.compress(condition, x, axis)",
     "concatenate": "wg.concat((x, y), axis)",
     "ctypes": "x.numpy().ctypes",
     "data": "x.buffer",
-    "delete": "wg.take(x, np.delete(np.arange(x.shape[axis]), indices), axis)",
-    "diag": "i = np.arange(max(-k, 0), min(x.shape[0], x.shape[1] - k)); x[i, i + k]",
-    "diag_indices_from": "np.diag_indices(len(x), x.ndim)",
-    "diagflat": (
-        "i = np.arange(x.size) + max(-k, 0); y = wg.zeros((x.size + abs(k),) * 2, x.dtype, device=x.device); "
-        "y[i, i + k] = x.ravel()"
-    ),
-    "diagonal": (
-        "y = wg.moveaxis(x, (axis1, axis2), (-2, -1)); "
-        "i = np.arange(max(-offset, 0), min(y.shape[-2], y.shape[-1] - offset)); y[..., i, i + offset]"
-    ),
+    "diagonal": "np.diagonal(x, offset, axis1, axis2)",
     "dump": "pickle.dump(x, file)",
     "dumps": "pickle.dumps(x)",
-    "extract": "x[mask]",
     "eye": f"{XP}xp.eye(n)",
     "fftshift": "wg.roll(x, [x.shape[axis] // 2 for axis in axes], axes)",
     "fromfunction": "wg.asarray(np.fromfunction(function, shape))",
@@ -68,23 +51,16 @@ INSTEAD = {
     "getfield": "x.view(dtype)  # of the same width",
     "identity": f"{XP}xp.eye(n)",
     "ifftshift": "wg.roll(x, [-(x.shape[axis] // 2) for axis in axes], axes)",
-    "insert": "before, behind = wg.split(x, [index], axis); wg.concat((before, values, behind), axis)",
     "iscomplexobj": 'x.dtype.kind == "c"',
     "isrealobj": 'x.dtype.kind != "c"',
-    "ix_": "np.ix_(x.numpy(), y.numpy())",
     "load": "wg.asarray(np.load(file))",
     "loadtxt": "wg.asarray(np.loadtxt(file))",
     "matrix_transpose": "x.mT",
-    "meshgrid": f"{XP}xp.meshgrid(x, y)",
     "min_scalar_type": "x.dtype",
     "ndarray": "wg.Tensor",
     "require": "wg.asarray(array, dtype=dtype)",
-    "resize": "wg.take(x, np.arange(np.prod(shape, dtype=int)) % x.size).reshape(shape)",
+    "resize": "np.resize(x, shape)",
     "result_type": "np.result_type(x.dtype, y.dtype)",
-    "rollaxis": (
-        "axis, start = (n + x.ndim if n < 0 else n for n in (axis, start)); "
-        "wg.moveaxis(x, axis, start - (axis < start))"
-    ),
     "save": "np.save(file, x.numpy())",
     "savetxt": "np.savetxt(file, x.numpy())",
     "savez": "np.savez(file, x.numpy())",
@@ -95,14 +71,12 @@ INSTEAD = {
     ),
     "setfield": "x.view(dtype)[...] = value  # of the same width",
     "setflags": "x.copy()  # is written alone",
-    "sliding_window_view": f"{XP}xp.lib.stride_tricks.sliding_window_view(x, window_shape, axis)",
+    "sliding_window_view": "np.lib.stride_tricks.sliding_window_view(x, window_shape, axis)",
     "tobytes": "x.numpy().tobytes()",
     "tofile": "x.numpy().tofile(file)",
     "tostring": "x.numpy().tobytes()",
     "transpose": "x.transpose(axes)",
     "tri": "wg.asarray(np.tri(n))",
-    "tril_indices_from": "np.tril_indices(x.shape[0], k, x.shape[1])",
-    "triu_indices_from": "np.triu_indices(x.shape[0], k, x.shape[1])",
     "where": f"{XP}xp.where(mask, x, y)",
 }
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, SupportsIndex, cast
 
 import numpy as np
+from numpy.exceptions import AxisError
 
-from wgslice.arguments import MAX_RANK, Integers, OneOrMore, checked_shape, distinct_axes, one_or_more
+from wgslice.arguments import Integers, OneOrMore, checked_shape, distinct_axes, integer, one_or_more
 from wgslice.docstrings import NO_TENSOR, VIEWING, documented
 from wgslice.errors import named
-from wgslice.layout import Layout
 from wgslice.layout_rules import flipped, permuted, repeated_to, unsqueezed
 from wgslice.tensors.placed import READ_ONLY, check_tensor, viewed
 from wgslice.tensors.tensor import Tensor
@@ -318,22 +319,30 @@ def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
         return tuple(viewed(array, repeated_to(array.layout, sizes), READ_ONLY) for array in arrays)
 
 
-def sliding_window_view(x: Tensor, window_shape: OneOrMore, axis: OneOrMore | None = None) -> Tensor:
-    """View all windows along dimensions, read-only, as `numpy.lib.stride_tricks.sliding_window_view`."""
-    with named("sliding_window_view"):
-        check_tensor("x", x)
-        windows = one_or_more("window_shape", window_shape)
-        axes = [*range(x.ndim)] if axis is None else distinct_axes("axis", axis, x.ndim)
-        if len(windows) != len(axes):
-            raise ValueError(f"window_shape has {len(windows)} sizes, for {len(axes)} axes")
-        sizes = list(x.shape)
-        for along, window in zip(axes, windows, strict=True):
-            if not 1 <= window <= sizes[along]:
-                raise ValueError(
-                    f"window_shape = {windows}: must be 1 to {sizes[along]}, the size, along axis {along}"
-                )
-            sizes[along] -= window - 1
-        if x.ndim + len(axes) > MAX_RANK:
-            raise ValueError(f"the result would have rank {x.ndim + len(axes)}: at most {MAX_RANK}")
-        steps = [x.strides[along] for along in axes]
-        return viewed(x, Layout.of([*sizes, *windows], [*x.strides, *steps], x.layout.offset), READ_ONLY)
+def rollaxis(a: Tensor, axis: SupportsIndex, start: SupportsIndex = 0) -> Tensor:
+    """View a tensor with a dimension moved before another one, as `numpy.rollaxis`."""
+    with named("rollaxis"):
+        check_tensor("a", a)
+        (moved,) = distinct_axes("axis", integer("axis", axis), a.ndim)
+        before = integer("start", start)
+        if not -a.ndim <= before <= a.ndim:
+            raise AxisError(before, a.ndim, "start")
+        before += a.ndim * (before < 0)
+        order = [each for each in range(a.ndim) if each != moved]
+        order.insert(before - (moved < before), moved)
+        return viewed(a, a.layout.permuted(order))
+
+
+def grid(arrays: Sequence[Tensor], indexing: str, *, sparse: bool = False) -> list[Tensor]:
+    """View flattened tensors along a dimension of their own each; unless `sparse`, repeated along others."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"indexing = {indexing!r}: must be 'xy' or 'ij'")
+    axes = list(range(len(arrays)))  # the dimension of each array, and the array of each dimension
+    if indexing == "xy":
+        axes[:2] = axes[:2][::-1]
+    sizes = checked_shape([arrays[axis].size for axis in axes])
+    columns = [
+        x.reshape([size if each == axis else 1 for each, size in enumerate(sizes)])
+        for x, axis in zip(arrays, axes, strict=True)
+    ]
+    return columns if sparse else [viewed(x, repeated_to(x.layout, sizes), READ_ONLY) for x in columns]
