@@ -218,6 +218,24 @@ def test_views_of_another_width_are_numpys(device: wg.Device, data: st.DataObjec
         check_same(found.numpy(), expected)
 
 
+def test_views_between_wider_elements_are_refused(device: wg.Device) -> None:
+    array = numbered((3, 12), "uint8")
+    x = wg.asarray(array, device=device)
+    key: Any
+    for key, dtype in ((np.s_[:, 4:], "u4"), (np.s_[::-2, :8], "f4"), (np.s_[1:2, 4:], "u8")):
+        check_same(x[key].view(dtype).numpy(), array[key].view(dtype))
+    for key, dtype, what in (
+        (np.s_[:, 2:10], "u4", "offset of 2 bytes"),
+        (np.s_[:, 1:3], "u2", "offset of 1 bytes"),
+        (np.s_[:, :8], "u8", "stride of 12 bytes"),
+    ):
+        size = np.dtype(dtype).itemsize
+        words = rf"^view: dtype uint\d+: {what}: must be a multiple of {size}; copy\(\) the tensor$"
+        with pytest.raises(ValueError, match=words):
+            x[key].view(dtype)
+        check_same(x[key].copy().view(dtype).numpy(), array[key].view(dtype))
+
+
 def test_bits_are_written_through_a_view_of_bytes(device: wg.Device) -> None:
     array = numbered((3, 4), "int64")
     x = wg.asarray(array, device=device)
@@ -306,6 +324,22 @@ def test_padding_between_elements_is_xlas(device: wg.Device, data: st.DataObject
         lambda: wg.pad(x.tensor, pad_width, interior=interior, constant_values=given_constant),
         spread(x.array, widths, interior, constant),
     )
+
+
+@pytest.mark.parametrize(("low", "between"), [(-1, 1), (-3, 1), (-2, 2), (-3, 2), (-9, 3), (2, 3)])
+@pytest.mark.parametrize("high", [-5, -1, 0, 2])
+def test_padding_begins_and_ends_between_elements(
+    device: wg.Device, low: int, between: int, high: int
+) -> None:
+    array = numbered((6, 2), "uint8")
+    x = wg.asarray(array, device=device)
+    for axis in (0, 1):
+        if low + high + array.shape[axis] * (between + 1) - between < 0:
+            continue
+        widths, interior = np.zeros((2, 2), int), [0, 0]
+        widths[axis], interior[axis] = (low, high), between
+        found = wg.pad(x, widths, interior=interior, constant_values=255)
+        check_same(found.numpy(), spread(array, widths, interior, 255))
 
 
 @given(data=st.data(), mode=st.sampled_from(["edge", "reflect", "symmetric", "wrap"]))
