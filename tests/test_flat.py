@@ -295,6 +295,9 @@ def test_methods_are_numpys_functions(device: wg.Device) -> None:
     check_same(x.take([-1, 99], mode="clip").numpy(), array.take([-1, 99], mode="clip"))
     check_same(x.repeat([1, 0, 2], axis=0).numpy(), array.repeat([1, 0, 2], axis=0))
     check_same(x.repeat(2).numpy(), array.repeat(2))
+    check_same(x.diagonal(1).numpy(), array.diagonal(1))
+    check_same(x.T.diagonal(-2, axis1=1, axis2=0).numpy(), array.T.diagonal(-2, axis1=1, axis2=0))
+    assert x.diagonal().base is x
     with pytest.raises(IndexError, match="index 99 is out of bounds for axis 1 with size 4"):
         x.take([99], 1)
     with pytest.raises(ValueError, match=r"^repeat: repeat: repeats = .* must not be negative"):

@@ -187,6 +187,7 @@ ATTRIBUTES = [
     "repeat",
     "put",
     "fill",
+    "diagonal",
     "shape",
     "dtype",
     "ndim",

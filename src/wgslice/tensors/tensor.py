@@ -258,6 +258,12 @@ class Tensor(Uncomputed, Placed):
         """Copy the tensor with each element repeated along a dimension, or flattened, as `numpy.repeat`."""
         return self._dispatched("repeat", repeats, axis)  # type: ignore[no-any-return]
 
+    def diagonal(
+        self, offset: SupportsIndex = 0, axis1: SupportsIndex = 0, axis2: SupportsIndex = 1
+    ) -> Tensor:
+        """View the diagonal of two dimensions as the last one, read-only, as `numpy.diagonal`."""
+        return self._dispatched("diagonal", offset, axis1, axis2)  # type: ignore[no-any-return]
+
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """Write values at indices of all elements in row-major order, as `numpy.put`."""
         self._dispatched("put", indices, values, mode)

@@ -37,7 +37,6 @@ INSTEAD = {
     "concatenate": "wg.concat((x, y), axis)",
     "ctypes": "x.numpy().ctypes",
     "data": "x.buffer",
-    "diagonal": "np.diagonal(x, offset, axis1, axis2)",
     "dump": "pickle.dump(x, file)",
     "dumps": "pickle.dumps(x)",
     "eye": f"{XP}xp.eye(n)",
