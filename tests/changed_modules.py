@@ -63,9 +63,9 @@ def clamped_module(kernel: Kernel) -> str:
     return clamp(kernel_module(kernel))
 
 
-# What a store of each array takes.
+# What a store of each array takes; a component of a vector takes a u32.
 TYPES = {"words": "u32", "units": "Unit", "blocks": "vec4<u32>", "vectors": "vec4<u32>"}
-STORE = re.compile(r"^( *target_(\w+)\[.*\]) = [^;]*;", re.MULTILINE)
+STORE = re.compile(r"^( *target_(\w+)\[[^]]*\](\[i\])?) = [^;]*;", re.MULTILINE)
 ATOMIC = re.compile(r"^( *atomicStore\(&target_words\[.*\]), \w+\);", re.MULTILINE)
 ENTRY = re.compile(r"(@compute.*\nfn (?:.*\n)*?.*\) \{\n)")
 
@@ -73,7 +73,9 @@ ENTRY = re.compile(r"(@compute.*\nfn (?:.*\n)*?.*\) \{\n)")
 def numbered_module(kernel: Kernel) -> str:
     """The kernel's module with every store changed."""
     text = re.sub(r" *//.*", "", kernel_module(kernel))
-    text, stores = STORE.subn(lambda found: f"{found[1]} = {TYPES[found[2]]}(numbered);", text)
+    text, stores = STORE.subn(
+        lambda found: f"{found[1]} = {'u32' if found[3] else TYPES[found[2]]}(numbered);", text
+    )
     text, atomics = ATOMIC.subn(r"\1, numbered);", text)
     assert stores + atomics, f"{kernel.value} stores nothing"
     own = "own." if "own: Invocation" in text else ""

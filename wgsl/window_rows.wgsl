@@ -83,10 +83,11 @@ fn write_part(block: u32, extent: Extent, row: Row) {
         write_edge(block, value, inside, vec4(0u), vec4(0u));
         return;
     }
-    if (inside.x != 0u) { target_blocks[block].x = value.x; }
-    if (inside.y != 0u) { target_blocks[block].y = value.y; }
-    if (inside.z != 0u) { target_blocks[block].z = value.z; }
-    if (inside.w != 0u) { target_blocks[block].w = value.w; }
+    for (var i = 0u; i < 4u; i++) {
+        if (inside[i] != 0u) {
+            target_blocks[block][i] = value[i];
+        }
+    }
 }
 
 // Writes the block with a row's tail, and the next row's bytes in it.

@@ -18,7 +18,7 @@ from reference.window_places import (
     find_window_places,
 )
 
-from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES
 from wgslice.plans.windows import WindowDispatch
 
 NBYTES = np.uint32(WIDEST_NBYTES)
@@ -102,18 +102,37 @@ def window_rows(
     extents = find_extents(rows.start, block["row_bytes"], WIDEST_NBYTES)
     owner, unit = taken(step.share, pieces, extents.whole_unit, extents.stop_unit)
     values = row_blocks(block, step, source, rows.of(owner), unit * NBYTES - rows.start[owner])
-    if step.unaligned:
-        edge_owner, edge = find_edges(step.share, pieces, extents, WIDEST_NBYTES, pieces.row > 0)
-        own, number = rows.of(edge_owner), pieces.row[edge_owner] + np.uint32(1)
-        ends = find_extents(own.start, block["row_bytes"], WIDEST_NBYTES)
-        following = find_rows(block, step, tables.offsets, number, edge_owner)
-        edges = merge_edge(
-            target.blocks(edge, edge_owner),
-            row_blocks(block, step, source, own, edge * NBYTES - own.start),
-            mask_of(ends, edge),
-            row_blocks(block, step, source, following, edge * NBYTES - ends.stop),
-            mask_from(ends.stop, edge) & (number < count)[:, None],
+    if not step.unaligned:
+        return Writes(WIDEST_NBYTES, unit, values, owner)
+    whole_words = step.element_nbytes >= WORD_NBYTES
+    shared = (pieces.row > 0) & (not whole_words)
+    edge_owner, edge = find_edges(step.share, pieces, extents, WIDEST_NBYTES, shared)
+    own, number = rows.of(edge_owner), pieces.row[edge_owner] + np.uint32(1)
+    ends = find_extents(own.start, block["row_bytes"], WIDEST_NBYTES)
+    edges = row_blocks(block, step, source, own, edge * NBYTES - own.start)
+    if whole_words:
+        per_block = np.arange(WIDEST_NBYTES // WORD_NBYTES, dtype=np.uint32)
+        whole, partial = (each[:, None] * np.uint32(per_block.size) + per_block for each in (unit, edge))
+        inside = mask_of(ends, edge)[:, ::WORD_NBYTES]
+        return Writes(
+            WORD_NBYTES,
+            np.concatenate([whole.ravel(), partial[inside]]),
+            np.concatenate([values.view(np.uint32).ravel(), edges.view(np.uint32)[inside]]),
+            np.concatenate(
+                [np.repeat(owner, per_block.size), np.broadcast_to(edge_owner[:, None], inside.shape)[inside]]
+            ),
         )
-        unit, values = np.concatenate([unit, edge]), np.concatenate([values, edges])
-        owner = np.concatenate([owner, edge_owner])
-    return Writes(WIDEST_NBYTES, unit, values, owner)
+    following = find_rows(block, step, tables.offsets, number, edge_owner)
+    edges = merge_edge(
+        target.blocks(edge, edge_owner),
+        edges,
+        mask_of(ends, edge),
+        row_blocks(block, step, source, following, edge * NBYTES - ends.stop),
+        mask_from(ends.stop, edge) & (number < count)[:, None],
+    )
+    return Writes(
+        WIDEST_NBYTES,
+        np.concatenate([unit, edge]),
+        np.concatenate([values, edges]),
+        np.concatenate([owner, edge_owner]),
+    )
