@@ -153,11 +153,6 @@ REMEDIES: list[tuple[str, dict[str, Any]]] = [  # a name of NumPy's, and its par
     ("choose", {"x": grid(3) % 2, "choices": [grid(2, 3), grid(2, 1) + 90]}),
     *(("common_type", {"x": x, "y": grid(2)}) for x in (grid(2), np.ones(2, np.complex64))),
     *(("compress", {"condition": [0, 1, 1], "x": grid(3, 4, 3), "axis": axis}) for axis in (0, -1, None)),
-    *(("diagonal", {"x": grid(3, 5), "offset": k, "axis1": 0, "axis2": 1}) for k in (-1, 0, 3)),
-    *(
-        ("diagonal", {"x": grid(2, 3, 4), "offset": k, "axis1": one, "axis2": two})
-        for k, one, two in DIAGONALS
-    ),
     *(("fftshift", {"x": grid(4, 5), "axes": axes}) for axes in ((0, 1), (-1,), (1, 0))),
     *(("ifftshift", {"x": grid(4, 5), "axes": axes}) for axes in ((0, 1), (-1,), (1, 0))),
     *(("resize", {"x": grid(2, 3), "shape": shape}) for shape in ((2, 2), (3, 5), (0,), ())),

@@ -83,13 +83,15 @@ def taken(
         item = places.clip(0, size - 1) if mode == "clip" else places % size
     source = x.ravel() if axis is None else x
     key = (*[slice(None)] * along, item)
-    if out is not None:
-        output_for(x, (*source.shape[:along], *places.shape, *source.shape[along + 1 :]), out)
+    shape = (*source.shape[:along], *places.shape, *source.shape[along + 1 :])
+    if out is not None or (0 in shape and not isinstance(places, Tensor)):
+        out = output_for(x, shape, out)
+        if out.size == 0:  # so that no index is out of range, as in NumPy
+            return out
         selection = selected(source, key)
         shared = any(each.memory is out.memory for each in (x, places) if isinstance(each, Tensor))
         if (
             not isinstance(selection, AdvancedSelection)
-            or out.size == 0
             or not out.is_packed
             or shared
             or not run_indexed(source, selection, out.bound_layout, reads=True)
