@@ -24,6 +24,7 @@ from suites.table import SUITES, Suite
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 WORK = ROOT / ".suites"
+MAX_PROCESSES = 8  # each of which holds a device
 
 
 def main() -> int:
@@ -44,6 +45,8 @@ def main() -> int:
         help="rewrite lists: without tests that pass, with tests whose class the exception's type decides",
     )
     parser.add_argument("--kept", action="store_true", help="run nothing: judge the last run's records again")
+    processes = min(os.cpu_count() or 1, MAX_PROCESSES)
+    parser.add_argument("-n", dest="processes", type=int, default=processes, help="processes, one a core")
     parser.add_argument("-k", dest="keyword", help="run only tests that match, and write nothing")
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(names):
@@ -55,7 +58,7 @@ def main() -> int:
         seconds = report.read().get(suite.name, {}).get("seconds", 0) if arguments.kept else 0
         kept = WORK / "records" / f"{suite.name}.jsonl"
         if not arguments.kept:
-            seconds = run(suite, python, kept, arguments.clones, arguments.keyword)
+            seconds = run(suite, python, kept, arguments)
         lines = map(json.loads, kept.read_text("utf-8").splitlines())
         records = list({line["id"]: line for line in lines}.values())  # teardown's after the call's
         path = HERE / "left_out" / f"{suite.name}.toml"
@@ -67,12 +70,12 @@ def main() -> int:
     return int(any(result["failed"] for result in results.values()))
 
 
-def run(suite: Suite, python: Path, kept: Path, clones: Path | None, keyword: str | None) -> float:
+def run(suite: Suite, python: Path, kept: Path, arguments: argparse.Namespace) -> float:
     """Run the tests of a suite, which write records into a file, and return the seconds that they took."""
     checkout = WORK / "checkouts" / f"{suite.repository.partition('/')[2]}-{suite.commit[:12]}"
-    check_out(suite.repository, suite.commit, checkout, clones)
+    check_out(suite.repository, suite.commit, checkout, arguments.clones)
     for submodule, repository, commit in suite.submodules:
-        check_out(repository, commit, checkout / submodule, clones)
+        check_out(repository, commit, checkout / submodule, arguments.clones)
     folder = (ROOT if suite.folder.startswith("suites/") else checkout) / suite.folder
     kept.parent.mkdir(exist_ok=True)
     kept.unlink(missing_ok=True)
@@ -86,12 +89,19 @@ def run(suite: Suite, python: Path, kept: Path, clones: Path | None, keyword: st
         "SUITE_CHECKOUT": str(checkout),
         "HYPOTHESIS_STORAGE_DIRECTORY": str(WORK / "hypothesis"),
     }
-    plugins = ["suites.recording", *suite.plugins]
+    plugins = ["xdist", "suites.recording", *suite.plugins]
     command = [
         *(str(python), "-m", "pytest", "-c", os.devnull, f"--rootdir={folder}", "-p", "no:cacheprovider"),
         *(word for plugin in plugins for word in ("-p", plugin)),
-        *("--quiet", "--no-header", "--tb=no", "--no-summary", f"--records={kept}"),
-        *(["-k", keyword] if keyword else []),
+        *(
+            "--quiet",
+            "--no-header",
+            "--tb=no",
+            "--no-summary",
+            f"--records={kept}",
+            f"-n{arguments.processes}",
+        ),
+        *(["-k", arguments.keyword] if arguments.keyword else []),
         *suite.options,
         *suite.tests,
     ]
@@ -101,7 +111,8 @@ def run(suite: Suite, python: Path, kept: Path, clones: Path | None, keyword: st
     with output.open("w", encoding="utf-8") as file:
         done = subprocess.run(command, cwd=folder, env=variables, stdout=file, stderr=file, check=False)
     seconds = time.perf_counter() - start
-    if done.returncode not in (0, 1) or not kept.exists():
+    has_crashed = "node down" in output.read_text("utf-8")  # a process, with the record of its test
+    if done.returncode not in (0, 1) or has_crashed or not kept.exists():
         sys.exit(f"suites: {suite.name}: pytest ended with {done.returncode}; see {output.relative_to(ROOT)}")
     return seconds
 

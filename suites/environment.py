@@ -15,7 +15,7 @@ from suites.table import Suite
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / ".ci" / "lock.txt"
 NEEDED = (3, 12)  # by Zarr's packages
-TESTING = ("pytest", "hypothesis")
+TESTING = ("pytest", "pytest-xdist", "hypothesis")
 
 
 def prepare(folder: Path, suites: Iterable[Suite]) -> Path:

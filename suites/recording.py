@@ -21,6 +21,7 @@ import wgslice as wg
 from wgslice import array_api
 from wgslice.gpu.recording import BoundPlan, Recorder
 from wgslice.gpu.transfer import Readback
+from wgslice.numpy_protocol.flat import Flat
 
 # Methods that a comparison calls, whatever a test is about: they read back or describe.
 READING = {
@@ -114,6 +115,7 @@ def count_everything() -> None:
     """Record calls of tensors' methods and of public functions, and what runs on the GPU."""
     methods = {name for kind in wg.Tensor.__mro__[:-1] for name in vars(kind)}
     count_calls(wg.Tensor, "Tensor", {name for name in methods if not name.startswith("_") or "__" in name})
+    count_calls(Flat, "flat", {"__getitem__", "__next__", "__setitem__", "copy"})
     count_calls(wg, "wgslice", set(wg.__all__) - {"explain", "selftest", "tune"})
     count_calls(array_api, "array_api", set(array_api.__all__))
     play, begin = Recorder.play, Readback.begin

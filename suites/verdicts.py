@@ -97,7 +97,8 @@ def refreshed(
         if is_pass(record, creation):
             continue
         listed = next((each for each in left_out if each.holds(record["id"])), None)
-        key = (listed.kind, listed.reason) if listed else suggested(record)
+        is_judged = listed is not None and verdict(record, [listed]) != FAILED
+        key = (listed.kind, listed.reason) if listed and is_judged else suggested(record)
         if key is not None:
             reasons.setdefault(key, []).append(record["id"])
     every = [record["id"] for record in records]
