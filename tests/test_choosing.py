@@ -367,7 +367,7 @@ COSTS = [
 ]
 
 
-def test_the_bound_of_an_unpadded_copy_holds_if_its_end_is_a_buffer_copy() -> None:
+def test_the_bound_of_an_unpadded_copy_holds_with_a_buffer_copy() -> None:
     source, target = Layout.packed((4,)), Layout.packed((4,), 1)
     made = planned_copy(CPU, source, target, 8, source_capacity_nbytes=32, target_capacity_nbytes=32)
     assert "bulk and end" in {each.name for each in made.others}

@@ -233,7 +233,7 @@ def test_each_reason_is_in_a_snapshot(reason: str) -> None:
     assert reason in SNAPSHOTS.read_text("utf-8")
 
 
-def test_every_printed_plan_names_its_strategy_and_the_buffer_copy() -> None:
+def test_printed_plans_name_their_strategy_and_the_buffer_copy() -> None:
     for plan in PROBLEMS.values():
         lines = dict(line.strip().split(maxsplit=1) for line in str(plan).splitlines()[1:])
         assert plan.choice is None or lines["strategy"] == plan.choice.name

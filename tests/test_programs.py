@@ -54,7 +54,7 @@ def constants(x: Any, y: Any) -> Any:
     asarray = partial(wg.asarray, device=x.device) if of_tensors else np.asarray
     table = asarray(np.arange(10, dtype=np.int32))
     changed = np.zeros_like(x)
-    changed[2] = x[0]  # zeros elsewhere, in every replay
+    changed[2] = x[0]  # other rows are zeros in every replay
     first = asarray(np.ones(10, np.int32))
     kept = first.copy()
     first[:4] = x[0, :4]

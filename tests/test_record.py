@@ -401,7 +401,7 @@ def step(device: wg.Device, table: Any, rows: Any, bound: list[wg.BoundOperator]
     device.wgpu_device.queue.submit([encoder.finish()])
 
 
-def test_a_step_of_key_value_caches_makes_nothing_after_the_first(
+def test_a_step_of_caches_makes_nothing_after_the_first(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     count, heads, length, width, latest = 3, 2, 9, 128, 4
@@ -506,9 +506,7 @@ def test_bound_insertions_forget_the_winners_of_earlier_records(device: wg.Devic
         check_same(x.numpy(), expected)
 
 
-def test_bound_operators_are_explained_but_not_bound_by_an_explained_call(
-    device: wg.Device, operator: wg.CompiledOperator
-) -> None:
+def test_bound_operators_are_explained_but_not_made(device: wg.Device, operator: wg.CompiledOperator) -> None:
     buffers = {side: make_buffer(device, random_bytes(16)) for side in ("input", "output")}
     bound = operator.bind(**buffers)
     encoder = device.wgpu_device.create_command_encoder()

@@ -306,7 +306,7 @@ def test_three_channels_get_a_fourth(device: wg.Device, format: str, alpha: floa
             check_read(texture, expected)
 
 
-def test_a_fourth_channel_of_sub_words_is_written_by_the_same_dispatch(device: wg.Device) -> None:
+def test_a_fourth_sub_word_channel_is_of_the_same_dispatch(device: wg.Device) -> None:
     texture = make_texture(device, "rgba8unorm", (65, 5, 1))
     explanation = wg.explain(wg.copy_to_texture, x_of(device, (5, 65, 3)), texture, alpha=1)
     assert [len(plan.steps) for plan in explanation.plans] == [1, 1]

@@ -103,7 +103,7 @@ class Copies:
         return given if given.is_packed and separate else self.empty(sizes, x.dtype)
 
     def delivered(self, result: Tensor, out: Tensor | None) -> Tensor:
-        """Copy a result to `out` if it is elsewhere; return the tensor that has it at the end."""
+        """Copy a result to `out` if that is another tensor, and return the one that has it."""
         if out is None or out is result:
             return result
         self.copy(result, result.layout, out, out.layout)
