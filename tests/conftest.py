@@ -3,7 +3,7 @@
 - `default`: what a contributor needs after each change. The first adapter; the second one only for tests
   marked `every_adapter`. Leaves out tests marked `slow` and those that need a large package.
 - `all` (CI): every test on every adapter; on the first one alone tests marked `first_adapter`.
-- `deep`: every test on every adapter, with ten times the examples.
+- `deep`: every test on every adapter, also those marked `deep`, with ten times the examples.
 
 An adapter that WGSLICE_TEST_ADAPTERS names and that is missing fails the run.
 """
@@ -68,8 +68,10 @@ def in_tier(item: pytest.Item, tier: str) -> bool:
     marks = {mark.name for mark in item.iter_markers()}
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
     on_another = any(isinstance(value, str) and value in ADAPTERS[1:] for value in parameters)
-    if tier != "default":
-        return tier == "deep" or not (on_another and "first_adapter" in marks)
+    if tier == "deep" or "deep" in marks:
+        return tier == "deep"
+    if tier == "all":
+        return not (on_another and "first_adapter" in marks)
     return marks.isdisjoint({"slow", *LARGE_PACKAGES}) and ("every_adapter" in marks or not on_another)
 
 

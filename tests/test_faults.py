@@ -275,4 +275,4 @@ def test_exhausted_memory_leaves_the_device_usable(device: wg.Device) -> None:
         pytest.skip("memory of a GPU is not the process's, and OpenGL promises what it does not have")
     done = run_python(EXHAUSTING, WGSLICE_ADAPTER=str(device.adapter))
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("out of memory the device has no memory left") == 3
+    assert done.stdout.count("out of memory copy: the device has no memory left") == 3

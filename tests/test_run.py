@@ -241,7 +241,7 @@ def test_each_large_package_has_its_marker() -> None:
     markers = [line.partition(":")[0] for line in PYPROJECT["tool"]["pytest"]["ini_options"]["markers"]]
     assert everything[0] == "wgslice[demo,docs,test]"
     assert set(LARGE_PACKAGES) <= {requirement.partition("==")[0] for requirement in everything}
-    assert markers == ["every_adapter", "first_adapter", "slow", *LARGE_PACKAGES]
+    assert markers == ["every_adapter", "deep", "first_adapter", "slow", *LARGE_PACKAGES]
 
 
 TIERS = {
