@@ -164,7 +164,7 @@ class ByHand:
         assert isinstance(command, Bound)
         self.step = step
         self.source = source
-        self.pipeline = command.pipeline
+        self.pipeline, self.layout = command.pipeline, command.layout
         self.uniform_buffer = command.entries[0]["resource"]
 
     def record(self, encoder: Any, target: Any) -> None:
@@ -175,7 +175,7 @@ class ByHand:
             {"buffer": target, "offset": 0, "size": self.step.target_binding.nbytes},
         ]
         entries = [{"binding": number, "resource": resource} for number, resource in enumerate(resources)]
-        bind_group = device.wgpu_device.create_bind_group(layout=device.pipelines.layouts[0], entries=entries)
+        bind_group = device.wgpu_device.create_bind_group(layout=self.layout, entries=entries)
         compute_pass = encoder.begin_compute_pass()
         compute_pass.set_pipeline(self.pipeline)
         compute_pass.set_bind_group(0, bind_group)

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wgslice.gpu.capture import Place
 from wgslice.gpu.native import lease_class, translated_errors
@@ -24,7 +23,7 @@ from wgslice.gpu.protocols import (
     GPUDevice,
     Pipeline,
 )
-from wgslice.plans.choose import Step
+from wgslice.plans.choose import Dispatched
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import INSERTING, OF_WINDOWS, SCATTERING, TABLES, Kernel
 from wgslice.plans.plan import Plan
@@ -37,6 +36,7 @@ from wgslice.shaders import entry_point, kernel_module, override_constants, unif
 UNIFORMS, SOURCE, TARGET, PICKS, OFFSETS, WINDOW_WINNERS = range(6)
 INDICES, INDEX_WINNERS = 3, 4
 READ = "read-only-storage"
+MAX_LAYOUTS = 16
 
 # Fresh memory costs page faults and a clear: 64 MiB reversed on lavapipe (Mesa 22.3, two cores of an AMD
 # EPYC) take 45 ms into a buffer that was written before and 75 to 90 ms into a new one, 256 MiB 200 and 340.
@@ -49,9 +49,29 @@ class Binding(NamedTuple):
     """The part of a memory that a dispatch binds."""
 
     number: int
-    memory: Memory
+    memory: int  # index among the buffers of a recording
     offset_nbytes: int
     nbytes: int
+
+
+class Content(NamedTuple):
+    """Bytes that a dispatch binds: a uniform block, or a table, which lives as long as its owner."""
+
+    values: Any  # bytes of a uniform block, or an array
+    owner: object = None
+    only: bool = False  # whether the owner has no other tables
+
+
+class KernelCall(NamedTuple):
+    """A dispatch without GPU objects: all that a WebGPU host needs but the buffers."""
+
+    module: str  # WGSL
+    entry_point: str
+    constants: tuple[tuple[str, int], ...]
+    types: tuple[str, ...]  # of the bindings, by number
+    contents: dict[int, Content]  # by binding number
+    bindings: tuple[Binding, ...]  # buffers given at recording
+    workgroups: tuple[int, int, int]
 
 
 class Bound(NamedTuple):
@@ -72,12 +92,10 @@ class Pipelines:
 
     def __init__(self, wgpu_device: GPUDevice) -> None:
         self.wgpu_device = wgpu_device
-        self.layouts = [  # indexed by the number of tables
-            bind_group_layout(wgpu_device, "uniform", READ, "storage", *[READ] * count) for count in range(4)
-        ]
-        self.probe_layout = bind_group_layout(wgpu_device, READ)
+        self.layout = lru_cache(maxsize=MAX_LAYOUTS)(partial(bind_group_layout, wgpu_device))
+        self.probe_layout = self.layout(READ)
         self.module = lru_cache(maxsize=len(Kernel))(
-            lambda kernel: wgpu_device.create_shader_module(label=kernel.value, code=kernel_module(kernel))
+            lambda label, code: wgpu_device.create_shader_module(label=label, code=code)
         )
         self.pipeline = lru_cache(maxsize=MAX_PIPELINES)(self._make_pipeline)
         self.uniform_buffer, self.constant_buffer = (
@@ -92,7 +110,12 @@ class Pipelines:
         found = self.commands.get(plan)
         if found is None:
             with translated_errors:
-                found = tuple(self._command(step) for step in plan.steps)
+                found = tuple(
+                    step
+                    if isinstance(step, Clear | BufferCopies | TextureCopy)
+                    else self.bound(kernel_call(step))
+                    for step in plan.steps
+                )
             self.commands[plan] = found
         return found
 
@@ -110,74 +133,93 @@ class Pipelines:
         entries = [{"binding": 0, "resource": {"buffer": buffer, "offset": 0, "size": 4}}]
         self.wgpu_device.create_bind_group(layout=self.probe_layout, entries=entries)
 
-    def _command(self, step: Step) -> Command:
-        """Return the command of a step; constant tables live as long as the windows or indices they hold."""
-        if isinstance(step, Clear | BufferCopies | TextureCopy):
-            return step
-        constant: dict[int, Buffer] = {UNIFORMS: self.uniform_buffer(data=uniform_block(step))}
-        supplied = {SOURCE: (step.reads, step.source_binding), TARGET: (step.writes, step.target_binding)}
-        if isinstance(step, WindowDispatch | IndexedDispatch):
-            self._add_tables(step, constant, supplied)
-        spare = OFFSETS if step.kernel in OF_WINDOWS else INDICES
-        for number in {*range(3, 3 + TABLES.get(step.kernel, 0))} - {*constant, *supplied}:
-            if spare in constant:  # an unread binding needs a buffer as well
-                constant[number] = constant[spare]
-            else:
-                supplied[number] = supplied[spare]
+    def bound(self, call: KernelCall) -> Bound:
+        """Return the pipeline and the constant buffers of a call."""
+        constant = {
+            number: self.uniform_buffer(data=content.values)
+            if call.types[number] == "uniform"
+            else self._table(content)
+            for number, content in call.contents.items()
+        }
         return Bound(
-            self.pipeline(step.kernel, tuple(override_constants(step).items())),
-            self.layouts[TABLES.get(step.kernel, 0)],
+            self.pipeline(call.module, call.entry_point, call.constants, call.types),
+            self.layout(*call.types),
             tuple({"binding": number, "resource": buffer} for number, buffer in constant.items()),
-            tuple(
-                Binding(number, memory, span.offset_nbytes, span.nbytes)
-                for number, (memory, span) in supplied.items()
-            ),
-            step.share.workgroups,
+            call.bindings,
+            call.workgroups,
         )
 
-    def _add_tables(
-        self,
-        step: WindowDispatch | IndexedDispatch,
-        constant: dict[int, Buffer],
-        supplied: dict[int, tuple[Memory, Span]],
-    ) -> None:
-        """Add the offsets or indices that a dispatch binds, and the winners."""
-        of_windows = isinstance(step, WindowDispatch)
-        table, winners = (OFFSETS, WINDOW_WINNERS) if of_windows else (INDICES, INDEX_WINNERS)
-        if step.table is not None:
-            supplied[table] = step.table.memory, step.table.span
-        elif isinstance(step, WindowDispatch):
-            assert step.windows.offsets is not None
-            constant[table] = self._table(step.windows, step.windows.offsets)
-        else:
-            assert step.copy.host is not None
-            constant[table] = self._table(step.copy.host, step.copy.host.values, only=True)
-        if isinstance(step, WindowDispatch) and step.picks is not None:
-            chosen = np.stack([step.picks, step.windows.flips[step.picks]], axis=1)
-            constant[PICKS] = self._table(step.windows, chosen)
-        if step.winners is not None and step.kernel in INSERTING | SCATTERING:
-            supplied[winners] = Memory.WINNERS, step.winners.span
+    def _table(self, content: Content) -> Buffer:
+        """Return the buffer of an owner's table, shared by plans."""
+        data = np.ascontiguousarray(content.values)
+        kept = self.tables.setdefault(content.owner, {})
+        key = b"" if content.only else blake2b(data.data).digest()
+        if key not in kept:
+            kept[key] = self.wgpu_device.create_buffer_with_data(data=data, usage=BufferUsage.STORAGE)
+        return kept[key]
 
-    def _table(self, owner: object, values: NDArray[Any], *, only: bool = False) -> Buffer:
-        """Return the buffer of an owner's values, shared by plans; `only` if it has no other values."""
-        data = np.ascontiguousarray(values)
-        kept = self.tables.setdefault(owner, {})
-        content = b"" if only else blake2b(data.data).digest()
-        if content not in kept:
-            kept[content] = self.wgpu_device.create_buffer_with_data(data=data, usage=BufferUsage.STORAGE)
-        return kept[content]
-
-    def _make_pipeline(self, kernel: Kernel, constants: tuple[tuple[str, int], ...]) -> Pipeline:
+    def _make_pipeline(
+        self, module: str, entry_point: str, constants: tuple[tuple[str, int], ...], types: tuple[str, ...]
+    ) -> Pipeline:
         """Compile a kernel with its override constants."""
-        layout = self.layouts[TABLES.get(kernel, 0)]
         return self.wgpu_device.create_compute_pipeline(
-            layout=self.wgpu_device.create_pipeline_layout(bind_group_layouts=[layout]),
+            layout=self.wgpu_device.create_pipeline_layout(bind_group_layouts=[self.layout(*types)]),
             compute={
-                "module": self.module(kernel),
-                "entry_point": entry_point(kernel),
+                "module": self.module(entry_point, module),
+                "entry_point": entry_point,
                 "constants": dict(constants),
             },
         )
+
+
+def kernel_call(step: Dispatched) -> KernelCall:
+    """Return a step's dispatch; its tables live as long as the windows or indices they hold."""
+    contents = {UNIFORMS: Content(uniform_block(step))}
+    supplied = {SOURCE: (step.reads, step.source_binding), TARGET: (step.writes, step.target_binding)}
+    if isinstance(step, WindowDispatch | IndexedDispatch):
+        add_tables(step, contents, supplied)
+    tables = TABLES.get(step.kernel, 0)
+    spare = OFFSETS if step.kernel in OF_WINDOWS else INDICES
+    for number in {*range(3, 3 + tables)} - {*contents, *supplied}:
+        if spare in contents:  # an unread binding needs a buffer as well
+            contents[number] = contents[spare]
+        else:
+            supplied[number] = supplied[spare]
+    return KernelCall(
+        kernel_module(step.kernel),
+        entry_point(step.kernel),
+        tuple(override_constants(step).items()),
+        ("uniform", READ, "storage", *[READ] * tables),
+        contents,
+        tuple(
+            Binding(number, memory, span.offset_nbytes, span.nbytes)
+            for number, (memory, span) in supplied.items()
+        ),
+        step.share.workgroups,
+    )
+
+
+def add_tables(
+    step: WindowDispatch | IndexedDispatch,
+    contents: dict[int, Content],
+    supplied: dict[int, tuple[Memory, Span]],
+) -> None:
+    """Add the offsets or indices that a dispatch binds, and the winners."""
+    of_windows = isinstance(step, WindowDispatch)
+    table, winners = (OFFSETS, WINDOW_WINNERS) if of_windows else (INDICES, INDEX_WINNERS)
+    if step.table is not None:
+        supplied[table] = step.table.memory, step.table.span
+    elif isinstance(step, WindowDispatch):
+        assert step.windows.offsets is not None
+        contents[table] = Content(step.windows.offsets, step.windows)
+    else:
+        assert step.copy.host is not None
+        contents[table] = Content(step.copy.host.values, step.copy.host, only=True)
+    if isinstance(step, WindowDispatch) and step.picks is not None:
+        chosen = np.stack([step.picks, step.windows.flips[step.picks]], axis=1)
+        contents[PICKS] = Content(chosen, step.windows)
+    if step.winners is not None and step.kernel in INSERTING | SCATTERING:
+        supplied[winners] = Memory.WINNERS, step.winners.span
 
 
 def bind_group_layout(wgpu_device: GPUDevice, *types: str) -> BindGroupLayout:

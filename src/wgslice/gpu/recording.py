@@ -17,7 +17,7 @@ from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy, planned
 from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.problem import PlanContext, Table, rebase
-from wgslice.plans.profiles import MAX_PLANS, Limits
+from wgslice.plans.profiles import MAX_PLANS, PATTERN_NBYTES, Limits
 from wgslice.plans.steps import BufferCopies, Clear, Memory, TextureCopy
 
 # What a plan depends on of one side: layout, its byte offset in a buffer, and bytes and usage of the buffer.
@@ -50,11 +50,14 @@ class BoundDispatch(NamedTuple):
     workgroups: tuple[int, int, int]
 
 
+BoundCommand: TypeAlias = BoundDispatch | Clear | BufferCopies | TextureCopy
+
+
 class BoundPlan(NamedTuple):
     """A plan with its buffers: recording it makes no GPU object."""
 
     plan: Plan
-    commands: Sequence[BoundDispatch | Clear | BufferCopies | TextureCopy]
+    commands: Sequence[BoundCommand]
     places: Sequence[Place]  # callers' first, in the order of `SIDES`
 
 
@@ -83,9 +86,13 @@ class Recorder:
         capture = active.capture
         if capture is not None:
             capture.record(self.encoder, bound.plan, bound.places)
-            return
+        else:
+            self.record(bound.commands, bound.places)
+
+    def record(self, commands: Sequence[BoundCommand], places: Sequence[Place]) -> None:
+        """Record commands on buffers, in order."""
         with translated_errors:
-            for command in bound.commands:
+            for command in commands:
                 if isinstance(command, BoundDispatch):
                     self.compute_pass = self.compute_pass or self.encoder.begin_compute_pass()
                     if command.pipeline is not self.pipeline:
@@ -95,7 +102,7 @@ class Recorder:
                     self.compute_pass.dispatch_workgroups(*command.workgroups)
                 else:
                     self.end()
-                    self._copy(command, bound.places)
+                    self._copy(command, places)
 
     def end(self) -> None:
         """End the open compute pass, if any."""
@@ -198,20 +205,35 @@ def bind(device: Device, plan: Plan, places: Sequence[Place]) -> BoundPlan:
     commands: Sequence[Command] = device.pipelines.prepare(plan)
     zeroed = [Clear(0, nbytes, memory) for memory, nbytes in plan.scratch if memory is Memory.WINNERS]
     with translated_errors:
-        if plan.scratch or plan.reads_zeros:
-            by_memory = dict(enumerate(places))
-            if plan.reads_zeros:
-                by_memory[Memory.ZEROS] = Place(device.zeros)
-            for memory, nbytes in plan.scratch:
-                by_memory[memory] = Place(device.create_buffer(nbytes))
-            places = [by_memory.get(memory, places[Memory.OUTPUT]) for memory in Memory]
-        bound = [
-            BoundDispatch(command.pipeline, device.pipelines.bind(command, places), command.workgroups)
-            if isinstance(command, Bound)
-            else command
-            for command in (*zeroed, *commands)  # a plan that is bound once may be recorded again and again
-        ]
+        places = with_scratch(
+            plan,
+            places,
+            lambda memory, n: device.zeros if memory is Memory.ZEROS else device.create_buffer(n),
+        )
+        # a plan that is bound once may be recorded again and again
+        bound = bind_commands(device, [*zeroed, *commands], places)
     return BoundPlan(plan, bound, places)
+
+
+def bind_commands(device: Device, commands: Sequence[Command], places: Sequence[Place]) -> list[BoundCommand]:
+    """Make the bind groups of commands whose buffers are at `places`, indexed by memory."""
+    return [
+        BoundDispatch(command.pipeline, device.pipelines.bind(command, places), command.workgroups)
+        if isinstance(command, Bound)
+        else command
+        for command in commands
+    ]
+
+
+def with_scratch(
+    plan: Plan, places: Sequence[Place], make: Callable[[Memory, int], Buffer]
+) -> Sequence[Place]:
+    """Return places for all memories of a plan; `make` returns a buffer of at least the given bytes."""
+    needed = [*plan.scratch, *[(Memory.ZEROS, PATTERN_NBYTES)] * plan.reads_zeros]
+    if not needed:
+        return places
+    by_memory = dict(enumerate(places)) | {memory: Place(make(memory, n)) for memory, n in needed}
+    return [by_memory.get(memory, places[Memory.OUTPUT]) for memory in Memory]
 
 
 def place(

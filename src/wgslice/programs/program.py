@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.errors import CaptureRefused, named
+from wgslice.errors import named
 from wgslice.gpu.capture import (
     Capture,
-    CapturedStep,
-    CapturedSubmission,
-    CapturedUpload,
     Place,
-    Recorded,
     capturing,
     refuse_in_capture,
 )
@@ -28,15 +23,14 @@ from wgslice.gpu.handles import (
     is_watched,
 )
 from wgslice.gpu.native import Placeholder, exposed, translated_errors
+from wgslice.gpu.pipelines import Command, KernelCall
 from wgslice.gpu.protocols import Buffer, CommandEncoder
-from wgslice.gpu.recording import BoundDispatch, BoundLayout, BoundPlan, Recorder, bind, place
+from wgslice.gpu.recording import BoundCommand, BoundDispatch, Recorder, bind_commands
 from wgslice.gpu.transfer import upload
-from wgslice.layout import Layout, whole_words
 from wgslice.operators.binding import Binding
 from wgslice.operators.explain import Explanation, Submission
-from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Plan
-from wgslice.plans.steps import Memory, TextureCopy
+from wgslice.programs.lowering import Step, lowered
 from wgslice.programs.parameters import Given, Parameter
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
@@ -49,8 +43,7 @@ class BoundProgram(NamedTuple):
     """A program with its buffers: recording it makes no GPU object."""
 
     given: Sequence[tuple[str, Buffer]]  # by the caller, with the parameters' names
-    cleared: Sequence[Buffer]
-    plans: Sequence[BoundPlan]
+    commands: Sequence[tuple[Sequence[BoundCommand], Sequence[Place]]]
     places: Mapping[Buffer, Place]  # of placeholders
 
 
@@ -71,21 +64,25 @@ class Program:
         Of all copies, in order.
     """
 
-    def __init__(self, name: str, parameters: Sequence[Parameter], result: Any, capture: Capture) -> None:
+    def __init__(
+        self,
+        name: str,
+        parameters: Sequence[Parameter],
+        result: Any,
+        steps: Sequence[Step],
+        contents: Mapping[Buffer, NDArray[np.uint8]],
+        plans: Sequence[Plan] = (),
+    ) -> None:
         self.name = name
         self.device = parameters[0].device
+        self.plans = tuple(plans)
         self._named = named(name)
         self._parameters = {parameter.name: parameter for parameter in parameters}
         self._result = result
-        self._constants: dict[Buffer, NDArray[np.uint8]] = {}
-        self._recorded = list(self._replayed(capture.steps))
-        self._written = {places[Memory.OUTPUT].buffer for _, places in self._recorded}
+        self._steps = steps
+        self._contents = contents  # of buffers of its own, when these are made
+        self._written = {buffer for step in steps for buffer in step.written}
         self._bound = lru_cache(maxsize=MAX_BINDINGS)(self._bind)
-
-    @property
-    def plans(self) -> tuple[Plan, ...]:
-        """Plans of all copies, in order."""
-        return tuple(plan for plan, _ in self._recorded)
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -160,48 +157,27 @@ class Program:
         call = f"{self.name}({parameters}) -> {', '.join(returned) or None}"
         return str(Explanation(call, (Submission(self.plans),)))
 
-    def _replayed(self, steps: Sequence[CapturedStep]) -> Iterator[Recorded]:
-        """Yield the copies of each replay; what is uploaded and never changes becomes a constant."""
-        changing = used = {parameter.buffer for parameter in self._parameters.values()}
-        for step in steps:
-            if isinstance(step, CapturedUpload):
-                changing = changing | ({step.place.buffer} & used)
-            else:
-                changing = changing | {places[Memory.OUTPUT].buffer for _, places in step.recorded}
-                used = used | {each.buffer for _, places in step.recorded for each in places}
-        for step in steps:
-            if isinstance(step, CapturedSubmission):
-                if any(isinstance(each, TextureCopy) for plan, _ in step.recorded for each in plan.steps):
-                    raise CaptureRefused(
-                        "textures are copied, which no program does: copy before or after it"
-                    )
-                yield from step.recorded
-                continue
-            (buffer, base), data = step
-            if isinstance(buffer, Placeholder) and buffer not in changing:
-                content = self._constants.setdefault(buffer, np.zeros(buffer.size, np.uint8))
-                content[base : base + data.size] = data
-                continue
-            content = np.zeros(whole_words(data.size), np.uint8)
-            content[: data.size] = data
-            words, constant = (content.size // WORD_NBYTES,), self.device.placeholder(content.size)
-            self._constants[constant] = content
-            source = BoundLayout(constant, Layout.packed(words), WORD_NBYTES)
-            target = BoundLayout(buffer, Layout.of(words, (1,), base // WORD_NBYTES), WORD_NBYTES)
-            yield Recorded(*place(self.device.limits, plan_copy, source, target))
+    @cached_property
+    def _commands(self) -> list[Command]:
+        """Commands of the steps, with their pipelines."""
+        with translated_errors:
+            return [
+                self.device.pipelines.bound(command) if isinstance(command, KernelCall) else command
+                for command, _ in self._steps
+            ]
 
     @cached_property
     def _own(self) -> dict[Buffer, Place]:
         """The program's own buffers, by their placeholders."""
-        found = [each.buffer for _, places in self._recorded for each in places]
+        found: list[Any] = [each.buffer for step in self._steps for each in step.places]
         found += [each.memory for each in tensors_of(self._result)]
-        parameters = {parameter.buffer for parameter in self._parameters.values()}
-        own: dict[Buffer, Place] = {
+        parameters: set[Any] = {parameter.buffer for parameter in self._parameters.values()}
+        own: dict[Any, Place] = {
             buffer: Place(self.device.create_buffer(buffer.size))
             for buffer in dict.fromkeys(found)
             if isinstance(buffer, Placeholder) and buffer not in parameters
         }
-        for buffer, content in self._constants.items():
+        for buffer, content in self._contents.items():
             if buffer in own:
                 upload(self.device, own[buffer].buffer, content)
         return own
@@ -234,23 +210,21 @@ class Program:
                 places[parameter.buffer] = found
         names = [(name, places[parameter.buffer].buffer) for name, parameter in self._parameters.items()]
         places |= self._own
-        cleared: list[Any] = [each for each in self._own if each in self._written]
-        plans = [
-            bind(self.device, plan, [moved(each, places) for each in recorded])
-            for plan, recorded in self._recorded
-        ]
-        return BoundProgram(
-            names, [places[each].buffer for each in cleared if each.zeroed], joined(plans), places
-        )
+        bound: list[tuple[list[BoundCommand], Sequence[Place]]] = []
+        for command, step in zip(self._commands, self._steps, strict=True):
+            at = [moved(each, places) for each in step.places]
+            commands = bind_commands(self.device, [command], at)
+            if bound and all(isinstance(each, BoundDispatch) for each in (bound[-1][0][-1], *commands)):
+                bound[-1][0].extend(commands)  # which need no places
+            else:
+                bound.append((commands, at))
+        return BoundProgram(names, bound, places)
 
     def _play(self, encoder: CommandEncoder, bound: BoundProgram) -> None:
-        """Record all commands; nothing forbids to merge the passes of consecutive plans."""
+        """Record all commands; consecutive dispatches share a pass."""
         recorder = Recorder(self.device, encoder)
-        with translated_errors:
-            for buffer in bound.cleared:
-                encoder.clear_buffer(buffer, 0, buffer.size)
-        for plan in bound.plans:
-            recorder.play(plan)
+        for commands, places in bound.commands:
+            recorder.record(commands, places)
         recorder.end()
 
     def _returned(self, bound: BoundProgram) -> Any:
@@ -267,20 +241,6 @@ def moved(at: Place, places: Mapping[Buffer, Place]) -> Place:
     """Return a place in a placeholder's buffer instead; a buffer that is none stays."""
     buffer, base = places.get(at.buffer, Place(at.buffer))
     return Place(buffer, base + at.base)
-
-
-def joined(plans: Sequence[BoundPlan]) -> list[BoundPlan]:
-    """Join consecutive plans that only dispatch."""
-    found: list[BoundPlan] = []
-    for dispatches, group in groupby(
-        plans, lambda bound: all(isinstance(command, BoundDispatch) for command in bound.commands)
-    ):
-        members = list(group)
-        if dispatches:
-            commands = [command for bound in members for command in bound.commands]
-            members = [members[0]._replace(commands=commands)]
-        found += members
-    return found
 
 
 def mapped(result: Any, function: Callable[[Tensor], Tensor]) -> Any:
@@ -366,4 +326,4 @@ def capture(function: Callable[..., Any], /, **tensors: Tensor) -> Program:
     with named("capture"):
         tensors_of(result)
         name = str(getattr(function, "__name__", getattr(function, "name", type(function).__name__)))
-        return Program(name, parameters, result, captured)
+        return Program(name, parameters, result, *lowered(parameters, captured))

@@ -1,0 +1,107 @@
+"""Lowering of captured calls to the steps of a program: kernel calls, buffer copies and clears."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wgslice.errors import CaptureRefused
+from wgslice.gpu.capture import Capture, CapturedSubmission, CapturedUpload, Place, Recorded
+from wgslice.gpu.device import Device
+from wgslice.gpu.native import Placeholder
+from wgslice.gpu.pipelines import KernelCall, kernel_call
+from wgslice.gpu.protocols import Buffer
+from wgslice.gpu.recording import BoundLayout, place, with_scratch
+from wgslice.layout import Layout, whole_words
+from wgslice.plans.copy import plan_copy
+from wgslice.plans.plan import Plan
+from wgslice.plans.steps import BufferCopies, Clear, Memory, TextureCopy
+from wgslice.programs.parameters import Parameter
+
+WORD_NBYTES = 4
+
+
+class Step(NamedTuple):
+    """A command, and places in buffers or placeholders, which it names by their indices."""
+
+    command: KernelCall | BufferCopies | Clear
+    places: Sequence[Place]
+
+    @property
+    def written(self) -> list[Buffer]:
+        """The buffers that it writes."""
+        command, places = self.command, self.places
+        if isinstance(command, KernelCall):
+            types = command.types
+            return [
+                places[each.memory].buffer for each in command.bindings if types[each.number] == "storage"
+            ]
+        return [places[command.writes].buffer]
+
+
+class Lowered(NamedTuple):
+    """Steps of a program, contents of its constants by their placeholders, and the plans of its copies."""
+
+    steps: list[Step]
+    contents: dict[Buffer, NDArray[np.uint8]]
+    plans: list[Plan]
+
+
+def lowered(parameters: Sequence[Parameter], capture: Capture) -> Lowered:
+    """Lower a captured call to steps; own buffers whose zeros it relies on are cleared first."""
+    device, given = parameters[0].device, {parameter.buffer for parameter in parameters}
+    contents: dict[Buffer, NDArray[np.uint8]] = {}
+    recorded = list(replayed(device, given, capture, contents))
+    steps = [step for each in recorded for step in steps_of(device, each)]
+    cleared: list[Any] = [
+        buffer
+        for buffer in dict.fromkeys(buffer for step in steps for buffer in step.written)
+        if isinstance(buffer, Placeholder) and buffer not in given and buffer.zeroed
+    ]
+    clears = [Step(Clear(0, buffer.size, Memory.INPUT), [Place(buffer)]) for buffer in cleared]
+    return Lowered(clears + steps, contents, [plan for plan, _ in recorded])
+
+
+def steps_of(device: Device, recorded: Recorded) -> Iterator[Step]:
+    """Yield the steps of a plan, with placeholders for its scratch buffers."""
+    plan, places = recorded
+    zeroed = (Memory.ZEROS, Memory.WINNERS)
+    places = with_scratch(
+        plan, places, lambda memory, nbytes: device.placeholder(nbytes, zeroed=memory in zeroed)
+    )
+    for step in plan.steps:
+        if isinstance(step, TextureCopy):
+            raise CaptureRefused("textures are copied, which no program does: copy before or after it")
+        yield Step(step if isinstance(step, Clear | BufferCopies) else kernel_call(step), places)
+
+
+def replayed(
+    device: Device, given: set[Buffer], capture: Capture, contents: dict[Buffer, NDArray[np.uint8]]
+) -> Iterator[Recorded]:
+    """Yield the copies of each replay; uploads that never change become `contents` of constants."""
+    changing = used = given
+    for step in capture.steps:
+        if isinstance(step, CapturedUpload):
+            changing = changing | ({step.place.buffer} & used)
+        else:
+            changing = changing | {places[Memory.OUTPUT].buffer for _, places in step.recorded}
+            used = used | {each.buffer for _, places in step.recorded for each in places}
+    for step in capture.steps:
+        if isinstance(step, CapturedSubmission):
+            yield from step.recorded
+            continue
+        (buffer, base), data = step
+        if isinstance(buffer, Placeholder) and buffer not in changing:
+            content = contents.setdefault(buffer, np.zeros(buffer.size, np.uint8))
+            content[base : base + data.size] = data
+            continue
+        content = np.zeros(whole_words(data.size), np.uint8)
+        content[: data.size] = data
+        words, constant = (content.size // WORD_NBYTES,), device.placeholder(content.size)
+        contents[constant] = content
+        source = BoundLayout(constant, Layout.packed(words), WORD_NBYTES)
+        target = BoundLayout(buffer, Layout.of(words, (1,), base // WORD_NBYTES), WORD_NBYTES)
+        yield Recorded(*place(device.limits, plan_copy, source, target))
