@@ -55,6 +55,7 @@ NAMES = [
         "from_dlpack",
         "from_texture",
         "full",
+        "load_program",
         "ones",
         "selftest",
         "tune",
@@ -170,6 +171,9 @@ SIGNATURES = {
     wg.CompiledTextureCopy.record: "(self, encoder, *, input, output)",
     wg.CompiledOperator.record: "(self, encoder, *, input, output, offsets=None)",
     wg.CompiledOperator.bind: "(self, *, input, output, offsets=None)",
+    wg.CompiledOperator.save: "(self, folder)",
+    wg.Program.save: "(self, folder)",
+    wg.load_program: "(folder, device=None)",
     wg.BoundOperator.record: "(self, encoder)",
 }
 PYGFX_SIGNATURES = {  # by name: their module imports pygfx

@@ -41,6 +41,7 @@ __version__ = VERSION
 upper_modules.update(  # what tensors lead to by protocols, loaded when it is asked for
     array_api=lambda: import_module("wgslice.array_api"),
     numpy_functions=lambda: import_module("wgslice.numpy_protocol.table"),
+    programs=lambda: import_module("wgslice.programs.program"),
 )
 
 # Public names whose modules are loaded when they are first used.
@@ -49,6 +50,7 @@ LAZY = {
     "SelfTest": "wgslice.doctor.selftest",
     "Tuning": "wgslice.calibration.tune",
     "capture": "wgslice.programs.program",
+    "load_program": "wgslice.programs.loading",
     "selftest": "wgslice.doctor.selftest",
     "stream": "wgslice.streaming.stream",
     "tune": "wgslice.calibration.tune",
@@ -57,6 +59,7 @@ LAZY = {
 if TYPE_CHECKING:
     from wgslice.calibration.tune import Tuning, tune
     from wgslice.doctor.selftest import SelfTest, selftest
+    from wgslice.programs.loading import load_program
     from wgslice.programs.program import Program, capture
     from wgslice.streaming.stream import stream
 else:  # which would take any name for an attribute
@@ -126,6 +129,7 @@ __all__ = [
     "from_texture",
     "full",
     "insert_windows",
+    "load_program",
     "moveaxis",
     "ones",
     "pad",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,7 +25,7 @@ from wgslice.plans.copy import plan_anew
 from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.problem import PlanContext, Table, rebase
 from wgslice.plans.profiles import MAX_PLACES, SMALL_NBYTES, Limits
-from wgslice.tensors.placed import check_tensor
+from wgslice.tensors.placed import check_tensor, upper_modules
 from wgslice.tensors.tensor import Tensor
 
 Problem: TypeAlias = tuple[Planner, Layout, Layout, int, PlanContext]  # arguments of `plan_anew`
@@ -215,6 +216,23 @@ class CompiledOperator:
         with named(self.name):
             refuse_in_capture("buffers are bound")
             return BoundOperator(self.device, self.name, self._bound_by_caller(input, output, offsets))
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Save for any WebGPU host, as `Program.save` does.
+
+        Parameters
+        ----------
+        folder : path
+            As of `Program.save`. The inputs are named `input`, `output`, which is written, and `offsets`, if
+            the descriptor describes them; buffers are bound from multiples of the alignment on, and end with
+            whole vectors of 16 bytes.
+
+        Raises
+        ------
+        FileExistsError, OSError, CaptureRefused, DeviceLostError
+            As `Program.save`.
+        """
+        upper_modules["programs"]().operator_program(self).save(folder)
 
     def __repr__(self) -> str:
         plan = self._aligned[1]

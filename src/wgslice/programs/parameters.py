@@ -13,8 +13,9 @@ from wgslice.gpu.handles import check_buffer_type, check_fits, check_usable, des
 from wgslice.gpu.native import Placeholder
 from wgslice.gpu.protocols import Buffer
 from wgslice.layout import Layout
-from wgslice.operators.binding import Binding
+from wgslice.operators.binding import Binding, TensorDesc
 from wgslice.plans.problem import rebase
+from wgslice.plans.profiles import Limits
 from wgslice.tensors.tensor import Tensor
 
 
@@ -45,6 +46,7 @@ class Parameter:
     device: Device
     name: str
     tensor: Tensor  # of a placeholder, from the last binding offset before its elements on
+    limits: Limits  # whose binding alignment its offset has
 
     @classmethod
     def like(cls, name: str, x: Tensor) -> Parameter:
@@ -52,7 +54,14 @@ class Parameter:
         held = rebase(x.layout, x.itemsize, x.device.limits)
         size = min(-(-held.stop_nbytes // 16) * 16, x.memory.size - held.base)
         stand_in: Any = Placeholder(x.device.wgpu_device, size, x.memory.usage & TENSOR_USAGES)
-        return cls(x.device, name, Tensor(x.device, stand_in, x.dtype, held.layout, x.writeable))
+        tensor = Tensor(x.device, stand_in, x.dtype, held.layout, x.writeable)
+        return cls(x.device, name, tensor, x.device.limits)
+
+    @classmethod
+    def described(cls, device: Device, name: str, desc: TensorDesc) -> Parameter:
+        """Make the parameter for a described tensor, with capacity for whole vectors of 16 bytes."""
+        stand_in = device.placeholder(desc.nbytes)
+        return cls(device, name, Tensor(device, stand_in, desc.dtype, desc.layout), device.limits)
 
     @property
     def buffer(self) -> Buffer:
@@ -76,12 +85,12 @@ class Parameter:
             raise ValueError("the tensor is read-only, and the program writes it: give a copy()")
         check_usable(self.device, buffer)
         check_fits(buffer, layout, own.dtype)
-        base = rebase(layout, own.itemsize, self.device.limits).base
+        base = rebase(layout, own.itemsize, self.limits).base
         phase = layout.offset * own.itemsize - base
         if phase != own.offset:
             raise ValueError(
                 f"the element at index 0 is {phase} bytes after a multiple of "
-                f"{self.device.limits.binding_alignment_nbytes}: captured with {own.offset}; copy() the "
+                f"{self.limits.binding_alignment_nbytes}: captured with {own.offset}; copy() the "
                 "tensor, or capture it again"
             )
         if buffer.size - base < self.buffer.size or self.buffer.usage & ~buffer.usage:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,10 +30,12 @@ from wgslice.gpu.protocols import Buffer, CommandEncoder
 from wgslice.gpu.recording import BoundCommand, BoundDispatch, Recorder, bind_commands
 from wgslice.gpu.transfer import upload
 from wgslice.operators.binding import Binding
+from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.explain import Explanation, Submission
 from wgslice.plans.plan import Plan
 from wgslice.programs.lowering import Step, lowered
 from wgslice.programs.parameters import Given, Parameter
+from wgslice.programs.saving import save
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
@@ -151,10 +155,45 @@ class Program:
             self._play(encoder, bound)
             return self._returned(bound)
 
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Save for any WebGPU host: WGSL, buffers and steps, which `load_program` and `program.mjs` run.
+
+        Parameters
+        ----------
+        folder : path
+            New folder, or one with a program, which is replaced when the new one is complete. It gets
+            `program.json`, as `program.schema.json` describes it, and files of WGSL and bytes.
+
+        Raises
+        ------
+        ValueError
+            A tensor that the function uses besides its parameters is destroyed or has no usage COPY_SRC.
+        TypeError
+            A dict of the result has keys that are no strings.
+        FileExistsError
+            There is a file or folder of that name without a program.
+        CaptureRefused
+            The call is explained or captured itself.
+        OSError, DeviceLostError
+            The folder cannot be written, or the device is lost.
+
+        Notes
+        -----
+        The same program saves the same bytes. Tensors that the function uses besides its parameters are read
+        back: constants, or, if the function writes them, buffers that begin with these bytes and persist
+        from run to run.
+        """
+        with self._named:
+            refuse_in_capture("a program is saved")
+            result = tensors_of(self._result), described(self._result, count())
+            save(folder, self.name, [*self._parameters.values()], result, self._steps, self._contents)
+
     def __repr__(self) -> str:
         parameters = ", ".join(map(str, self._parameters.values()))
         returned = [f"{each.dtype} {each.shape}" for each in tensors_of(self._result)]
         call = f"{self.name}({parameters}) -> {', '.join(returned) or None}"
+        if not self.plans:
+            return f"{call}: {len(self._steps)} steps"
         return str(Explanation(call, (Submission(self.plans),)))
 
     @cached_property
@@ -255,6 +294,18 @@ def mapped(result: Any, function: Callable[[Tensor], Tensor]) -> Any:
     return function(result)
 
 
+def described(result: Any, numbers: Iterator[int]) -> Any:
+    """Return a result as it is saved, with the number of each tensor in its place."""
+    if isinstance(result, dict):
+        if not all(isinstance(key, str) for key in result):
+            raise TypeError(f"the result has keys {list(result)}: must be strings to be saved")
+        return {"dict": {key: described(value, numbers) for key, value in result.items()}}
+    if isinstance(result, list | tuple):
+        kind = "list" if isinstance(result, list) else "tuple"
+        return {kind: [described(value, numbers) for value in result]}
+    return None if result is None else next(numbers)
+
+
 def tensors_of(result: Any) -> list[Tensor]:
     """Return all tensors of a result."""
     found: list[Tensor] = []
@@ -320,10 +371,28 @@ def capture(function: Callable[..., Any], /, **tensors: Tensor) -> Program:
                 "two tensors share a buffer: capture it as one, and make the views in the function"
             )
         parameters = [Parameter.like(name, x) for name, x in tensors.items()]
+    name = str(getattr(function, "__name__", getattr(function, "name", type(function).__name__)))
+    return captured_program(name, parameters, function)
+
+
+def captured_program(name: str, parameters: Sequence[Parameter], function: Callable[..., Any]) -> Program:
+    """Return the program of what a function submits for parameters."""
     captured = Capture(explained=False)
     with capturing(captured):
         result = function(**{each.name: each.tensor for each in parameters})
     with named("capture"):
         tensors_of(result)
-        name = str(getattr(function, "__name__", getattr(function, "name", type(function).__name__)))
         return Program(name, parameters, result, *lowered(parameters, captured))
+
+
+def operator_program(operator: CompiledOperator) -> Program:
+    """Return the program of a compiled operator, with parameters named as its bindings."""
+    sides = {"input": operator.input, "output": operator.output, "offsets": operator.offsets}
+    parameters = [
+        Parameter.described(operator.device, side, desc) for side, desc in sides.items() if desc is not None
+    ]
+
+    def run(input: Tensor, output: Tensor, offsets: Tensor | None = None) -> None:
+        operator(input, output, offsets=offsets)
+
+    return captured_program(operator.name, parameters, run)

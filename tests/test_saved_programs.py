@@ -1,0 +1,273 @@
+"""Saved programs: written as files, loaded again and run, they give the bytes of NumPy."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from jsonschema import Draft202012Validator
+from test_programs import FUNCTIONS, as_arrays, made
+
+import wgslice as wg
+
+SCHEMA = json.loads((files("wgslice.programs") / "program.schema.json").read_text("utf-8"))
+
+
+def flipped(device: wg.Device, folder: Path) -> wg.Program:
+    """A program that reverses rows of a parameter beside constants of its function, saved."""
+    table = wg.asarray(np.arange(40, dtype=np.int32).reshape(4, 10), device=device)
+    x = wg.zeros((4, 10), np.int32, device=device)
+    program = wg.capture(lambda x: (x[:, ::-1].copy(), table[1:, ::2].copy(), x[[3, 1]]), x=x)
+    program.save(folder)
+    return program
+
+
+def document_of(folder: Path) -> Any:
+    return json.loads((folder / "program.json").read_text("utf-8"))
+
+
+@pytest.mark.every_adapter
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_a_loaded_program_gives_what_the_function_gives(
+    device: wg.Device, tmp_path: Path, function: Callable[..., Any]
+) -> None:
+    x, y = (wg.asarray(each, device=device) for each in made(0))
+    wg.capture(function, x=x, y=y).save(tmp_path / "saved")
+    document = document_of(tmp_path / "saved")
+    Draft202012Validator(SCHEMA).validate(document)
+    program = wg.load_program(tmp_path / "saved", device)
+    assert program.input_names == ("x", "y")
+    for seed in (1, 2):
+        arrays = made(seed)
+        tensors = [wg.asarray(each, device=device) for each in arrays]
+        returned = as_arrays(program(x=tensors[0], y=tensors[1]))
+        expected = as_arrays(function(*arrays))
+        assert len(returned) == len(expected)
+        for one, other in zip([*returned, *map(np.asarray, tensors)], [*expected, *arrays], strict=True):
+            assert one.dtype == other.dtype
+            assert np.array_equal(one, other)
+
+
+def test_the_same_program_saves_the_same_bytes(device: wg.Device, tmp_path: Path) -> None:
+    for name in ("one", "other", "other"):  # a second save replaces the first
+        flipped(device, tmp_path / name)
+    one, other = (sorted((tmp_path / name).iterdir()) for name in ("one", "other"))
+    assert [each.name for each in one] == [each.name for each in other]
+    assert all(a.read_bytes() == b.read_bytes() for a, b in zip(one, other, strict=True))
+    roles = {each["role"] for each in document_of(tmp_path / "one")["buffers"]}
+    assert roles == {"input", "constant", "own"}
+
+
+OPERATORS: dict[str, Callable[[], tuple[Any, Callable[..., Any]]]] = {
+    "Slice1": lambda: (
+        wg.Slice1(desc(6, 8), desc(3, 4), offsets=(1, 0), sizes=(5, 8), strides=(-2, 2)),
+        lambda x, y, at: np.copyto(y, x[5:0:-2, ::2]),
+    ),
+    "Slice": lambda: (
+        wg.Slice(desc(6, 8), desc(2, 4), offsets=(1, 0), sizes=(2, 4), strides=(3, 2)),
+        lambda x, y, at: np.copyto(y, x[1::3, ::2]),
+    ),
+    "SliceGrad": lambda: (
+        wg.SliceGrad(desc(3, 4), desc(6, 8), offsets=(1, 0), sizes=(5, 8), strides=(-2, 2)),
+        into_zeros,
+    ),
+    "ExtractWindows": lambda: (
+        wg.ExtractWindows(desc(9, 8), desc(2, 3, 8), wg.TensorDesc("int32", (2, 2)), (3, 8)),
+        lambda x, y, at: np.copyto(y, [x[row : row + 3] for row, _ in at]),
+    ),
+    "InsertWindows": lambda: (
+        wg.InsertWindows(desc(2, 3, 8), desc(9, 8), wg.TensorDesc("int32", (2, 2)), overlap="last"),
+        inserted,
+    ),
+}
+
+
+def desc(*sizes: int) -> wg.TensorDesc:
+    return wg.TensorDesc("uint16", sizes)
+
+
+def into_zeros(x: Any, y: Any, at: Any) -> None:
+    y[...] = 0
+    y[5:0:-2, ::2] = x
+
+
+def inserted(x: Any, y: Any, at: Any) -> None:
+    for window, (row, _) in zip(x, at, strict=True):
+        y[row : row + 3] = window
+
+
+@pytest.mark.every_adapter
+@pytest.mark.parametrize("name", OPERATORS)
+def test_a_saved_operator_gives_what_numpy_gives(device: wg.Device, tmp_path: Path, name: str) -> None:
+    descriptor, numpys = OPERATORS[name]()
+    operator = device.compile(descriptor)
+    operator.save(tmp_path / name)
+    document = document_of(tmp_path / name)
+    Draft202012Validator(SCHEMA).validate(document)
+    assert document["name"] == name
+    program = wg.load_program(tmp_path / name, device)
+    rng = np.random.default_rng(3)
+    x, y = (rng.integers(1, 60000, side.sizes, np.uint16) for side in (operator.input, operator.output))
+    at = np.array([[4, 0], [3, 0]], np.int32)
+    given = {"input": x, "output": y} | ({"offsets": at} if operator.offsets else {})
+    tensors = {side: wg.asarray(array, device=device) for side, array in given.items()}
+    assert program(**tensors) is None
+    numpys(x, y, at)
+    assert np.array_equal(tensors["output"].numpy(), y)
+    assert np.array_equal(tensors["input"].numpy(), x)
+
+
+def test_written_tensors_of_the_function_begin_as_saved_and_persist(
+    device: wg.Device, tmp_path: Path
+) -> None:
+    state = wg.asarray(np.array([1, 2, 3, 4], np.float32), device=device)
+    x = wg.zeros(1, np.float32, device=device)
+
+    def step(x: wg.Tensor) -> wg.Tensor:
+        state[1:] = state[:3].copy()
+        state[:1] = x
+        return state.copy()
+
+    wg.capture(step, x=x).save(tmp_path / "step")
+    state[...] = 0
+    program = wg.load_program(tmp_path / "step", device)
+    assert program(x=x).numpy().tolist() == [0, 1, 2, 3]
+    assert program(x=x).numpy().tolist() == [0, 0, 1, 2]
+    assert state.numpy().tolist() == [0, 0, 0, 0]
+
+
+def test_a_wrong_byte_of_a_constant_changes_the_result(device: wg.Device, tmp_path: Path) -> None:
+    flipped(device, tmp_path / "saved")
+    buffers = document_of(tmp_path / "saved")["buffers"]
+    name = next(each["file"] for each in buffers if each["size"] == 160 and each["role"] == "constant")
+    data = bytearray((tmp_path / "saved" / name).read_bytes())
+    data[40] ^= 1  # row 1, column 0
+    (tmp_path / "saved" / name).write_bytes(data)
+    x = wg.zeros((4, 10), np.int32, device=device)
+    _, table, _ = wg.load_program(tmp_path / "saved", device)(x=x)
+    assert table.numpy()[0].tolist() == [11, 12, 14, 16, 18]
+
+
+REFUSED: dict[str, Callable[[Any], Any]] = {
+    r"program\.json\.version: 2 is not as the format demands": lambda d: d.update(version=2),
+    r"program\.json\.format: ": lambda d: d.update(format="other"),
+    r"program\.json: 'more' is unknown": lambda d: d.update(more=1),
+    r"program\.json: .* is not as the format demands": lambda d: d.pop("steps"),
+    r"program\.json\.buffers\[0\]\.size: true is not": lambda d: d["buffers"][0].update(size=True),
+    r"program\.json\.modules\[0\]: \"\.\./x\.wgsl\" is not": lambda d: d["modules"].__setitem__(
+        0, "../x.wgsl"
+    ),
+    r"0-none\.wgsl: is no file of": lambda d: d["modules"].__setitem__(0, "0-none.wgsl"),
+    r"buffers\[0\]: size 3: must be a multiple of 4": lambda d: d["buffers"][0].update(size=3),
+    r"buffers\[0\]: size 4503599627370496: .* allows at most": lambda d: d["buffers"][0].update(size=2**52),
+    r"buffers\[1\]: 1\.bin has \d+ bytes, and not 4": lambda d: d["buffers"][1].update(size=4),
+    r"inputs\[0\]: buffers\[0\] has the role own": lambda d: d["buffers"][0].update(role="own"),
+    r"buffers\[1\]: must be one of the inputs": lambda d: d["buffers"][1].update(role="input"),
+    r"inputs\[0\]: alignment 3: must be a power of 2": lambda d: d["inputs"][0].update(alignment=3),
+    r"inputs\[0\]: dtype 'float33': ": lambda d: d["inputs"][0].update(dtype="float33"),
+    r"inputs\[0\]: the buffer of 160 bytes is too small": lambda d: d["inputs"][0].update(shape=[5, 10]),
+    r"inputs\[0\]: shape \[4\]: strides are": lambda d: d["inputs"][0].update(shape=[4]),
+    r"steps\[0\]\.dispatch: pipelines\[9\]: there are": lambda d: dispatch(d).update(pipeline=9),
+    r"pipelines\[0\]: modules\[7\]: there are": lambda d: d["pipelines"][0].update(module=7),
+    r"bindings\[1\]: bytes 0 to 164 of": lambda d: dispatch(d)["bindings"][1].__setitem__(2, 164),
+    r"bindings\[1\]: offset 4: .* needs multiples of": lambda d: dispatch(d)["bindings"].__setitem__(
+        1, [dispatch(d)["bindings"][1][0], 4, 4]
+    ),
+    r"bindings\[2\]: .* are written, and the buffer is constant": lambda d: d["buffers"][
+        dispatch(d)["bindings"][2][0]
+    ].update(role="constant"),
+    r"bindings\[2\]: .* lacks usage storage": lambda d: d["buffers"][dispatch(d)["bindings"][2][0]].update(
+        usage=["copy-src"]
+    ),
+    r"workgroups \(70000, 1, 1\): at most 65535": lambda d: dispatch(d).update(workgroups=[70000, 1, 1]),
+    r"bindings\[2\]: a buffer is written, and bound twice": lambda d: dispatch(d)["bindings"].__setitem__(
+        2, dispatch(d)["bindings"][1]
+    ),
+    r"\d bindings: \d are needed": lambda d: dispatch(d)["bindings"].pop(),
+    r"a uniform block must be a constant with a file": lambda d: d["buffers"][
+        dispatch(d)["bindings"][0][0]
+    ].pop("file"),
+    r"result: outputs\[3\]: there are 3": lambda d: d.update(result=3),
+    r"steps\[0\]\.clear: .* whole words": lambda d: d["steps"].insert(
+        0, {"clear": {"buffer": 0, "offset": 2, "size": 4}}
+    ),
+    r"source and target are buffers\[0\]: must be two": lambda d: d["steps"].insert(
+        0, {"copy": {"source": 0, "target": 0, "size": 4, "offsets": [[0, 8]]}}
+    ),
+    r"steps\[0\]: .* is not as the format demands": lambda d: d["steps"].insert(0, {}),
+}
+
+
+def dispatch(document: Any) -> Any:
+    """The first dispatch."""
+    return next(step["dispatch"] for step in document["steps"] if "dispatch" in step)
+
+
+@pytest.mark.parametrize("says", REFUSED)
+def test_malformed_documents_are_refused(device: wg.Device, tmp_path: Path, says: str) -> None:
+    flipped(device, tmp_path / "saved")
+    document = document_of(tmp_path / "saved")
+    REFUSED[says](document)
+    (tmp_path / "saved" / "program.json").write_text(json.dumps(document), "utf-8")
+    with pytest.raises(ValueError, match=f"^load_program: .*{says}"):
+        wg.load_program(tmp_path / "saved", device)
+
+
+def test_the_loader_and_jsonschema_refuse_the_same(device: wg.Device, tmp_path: Path) -> None:
+    """Each value of a document in turn is replaced by others."""
+    flipped(device, tmp_path / "saved")
+    text = (tmp_path / "saved" / "program.json").read_text("utf-8")
+    validator = Draft202012Validator(SCHEMA)
+    for change in range(0, 400, 9):
+        document = json.loads(text)
+        places = [*places_in(document)]
+        parent, key = places[change * 7 % len(places)]
+        parent[key] = [None, True, -1, 1.5, "x", [], {}, {"a": 1}][change % 8]
+        (tmp_path / "saved" / "program.json").write_text(json.dumps(document), "utf-8")
+        assert validator.is_valid(document) is not refused_by_schema(tmp_path / "saved", device)
+
+
+def refused_by_schema(folder: Path, device: wg.Device) -> bool:
+    try:
+        wg.load_program(folder, device)
+    except ValueError as error:
+        return str(error).startswith("load_program: program.json")
+    return False
+
+
+def places_in(value: Any) -> Any:
+    """Every value inside of another, by its parent and key."""
+    for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+        yield value, key
+        if isinstance(each, dict | list):
+            yield from places_in(each)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+def test_links_out_of_the_folder_are_refused(device: wg.Device, tmp_path: Path) -> None:
+    flipped(device, tmp_path / "saved")
+    name = document_of(tmp_path / "saved")["modules"][0]
+    (tmp_path / "saved" / name).rename(tmp_path / name)
+    (tmp_path / "saved" / name).symlink_to(tmp_path / name)
+    with pytest.raises(ValueError, match=re.escape(f"{name}: is no file of")):
+        wg.load_program(tmp_path / "saved", device)
+
+
+def test_folders_without_a_program_are_refused(device: wg.Device, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("kept")
+    x = wg.zeros(4, np.float32, device=device)
+    program = wg.capture(lambda x: x[::-1].copy(), x=x)
+    with pytest.raises(FileExistsError, match="exists, and holds no program: name a new folder"):
+        program.save(tmp_path)
+    assert (tmp_path / "notes.txt").read_text() == "kept"
+    with pytest.raises(FileNotFoundError, match=r"program\.json: is no file"):
+        wg.load_program(tmp_path, device)
+    with pytest.raises(TypeError, match=r"^<lambda>: the result has keys \[1\]: must be strings to be saved"):
+        wg.capture(lambda x: {1: x}, x=x).save(tmp_path / "saved")
