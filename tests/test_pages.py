@@ -258,8 +258,8 @@ def anchors(page: Path) -> set[str]:
 
 
 def test_blocks_are_in_languages_that_are_checked() -> None:
-    """No test would run or check any other; `cpp` is DirectML's own, `yaml` linted, `toml` parsed."""
-    known = {"python", "py", "text", "console", "diff", "cpp", "yaml", "toml"}
+    """No test would check others; `cpp` is DirectML's, `js` a browser's, `yaml` linted, `toml` parsed."""
+    known = {"python", "py", "text", "console", "diff", "cpp", "js", "yaml", "toml"}
     for page in PAGES:
         for block in blocks(page):
             directive = block.language.startswith("{")  # of the site, which warns of what is wrong

@@ -44,3 +44,4 @@ def test_wheel_and_sdist_carry_kernels_and_types(tmp_path: Path) -> None:
         assert str(module.relative_to(ROOT / "src")) in packed
         assert str(module.relative_to(ROOT)) in shipped
     assert {"wgslice/py.typed", "wgslice/wgsl/__init__.py"} <= packed
+    assert {f"wgslice/programs/program.{end}" for end in ("d.mts", "mjs", "schema.json")} <= packed

@@ -16,6 +16,7 @@ import wgslice as wg
 from wgslice.calibration.measure import constants_of
 from wgslice.calibration.store import VARIABLE, Machine, folder, forget, say
 from wgslice.calibration.tune import calibrated_profile, cost_table, kept_record, summary
+from wgslice.cli.export import add_arguments, export
 from wgslice.cli.progress import progress_bar
 from wgslice.cli.slice import slice_file
 from wgslice.doctor.report import examine
@@ -85,6 +86,8 @@ def parser() -> argparse.ArgumentParser:
     )
     slicing.add_argument("--chunks", metavar="A,B,C", help="chunk sizes of OUT, if it is a .zarr")
     slicing.add_argument("--adapter", **adapter)
+    example = ', for example: wgslice export 480,640,4 uint8 "::2, ::-2" -o halved'
+    add_arguments(command("export", export_slice, "save a slice as a program for any WebGPU host", example))
     names = [kernel.value for kernel in Kernel]
     printing = command("kernel", print_kernel, "print a kernel as complete WGSL, for any WebGPU host")
     printing.add_argument("name", metavar="NAME", choices=names, help=f"one of {', '.join(names)}")
@@ -121,6 +124,11 @@ def list_adapters(_: object) -> None:
     for adapter in adapters:
         mark = "*" if adapter is default else " "
         print(f"{mark} {adapter}, {adapter.kind}{', software' * adapter.software}, {adapter.driver}")
+
+
+def export_slice(arguments: Namespace) -> None:
+    """`wgslice export`: save a slice as a program."""
+    export(arguments, chosen(arguments.adapter))
 
 
 def print_kernel(arguments: Namespace) -> None:
