@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -542,15 +543,22 @@ def textures(draw: st.DrawFn) -> Call:
 
 @st.composite
 def programs(draw: st.DrawFn) -> Call:
-    """A call of another operation, captured and replayed on its own tensors."""
+    """A call of another operation, captured, perhaps saved and loaded, and replayed on its own tensors."""
     one_of = extractions, windows_inserted, assignments, moves_inside, views, joins, pads, rolls, repeats
     call = draw(st.one_of([each() for each in one_of]))
 
+    saved = draw(st.booleans())
+
     def ours(*tensors: wg.Tensor) -> Any:
         given: Any = {f"x{number}": tensor for number, tensor in enumerate(tensors)}
-        return wg.capture(lambda **held: call.ours(*held.values()), **given)(**given)
+        program = wg.capture(lambda **held: call.ours(*held.values()), **given)
+        if saved:
+            with TemporaryDirectory() as folder:
+                program.save(folder)
+                program = wg.load_program(folder, tensors[0].device)
+        return program(**given)
 
-    return replace(call, ours=ours)
+    return replace(call, ours=ours, text=f"{call.text}{' saved' * saved}")
 
 
 OPERATIONS: dict[str, st.SearchStrategy[Call]] = {
