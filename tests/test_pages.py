@@ -189,6 +189,8 @@ def test_the_pages_own_commands_run(
 OWN_OPTIONS = {
     "bench": ["-m", "bench"],
     "mutants": ["tests/mutate.py"],
+    "fuzz": ["tests/fuzz.py"],
+    "soak": ["tests/soak.py"],
     "suites": ["-m", "suites"],
 }  # verbs that pass options on
 
@@ -196,10 +198,28 @@ OWN_OPTIONS = {
 def test_every_other_command_is_one_that_is_tested() -> None:
     """The verbs of `run`, each with an option that it knows, and what installs."""
     helped: dict[str, str] = {}
-    for verb in ("demo", "test", "suites", "lint", "bench", "docs", "wheel", "mutants", "lock"):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}  # as `run` sets it
+    for verb in (
+        "demo",
+        "test",
+        "suites",
+        "lint",
+        "bench",
+        "docs",
+        "wheel",
+        "mutants",
+        "fuzz",
+        "soak",
+        "lock",
+    ):
         module = OWN_OPTIONS.get(verb, ["run", verb])
         shown = subprocess.run(
-            [sys.executable, *module, "--help"], cwd=ROOT, capture_output=True, text=True, check=True
+            [sys.executable, *module, "--help"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+            env=environment,
         )
         helped[verb] = shown.stdout
     named = set()

@@ -173,7 +173,7 @@ def test_a_cache_step_moves_by_its_offsets_and_makes_nothing(
         if count % 250 == 0:
             start = min(at, capacity - 8)
             assert np.array_equal(window.numpy()[0], expected[:, start : start + 8])
-    cache[:, ::-1].copy()
+    cache[..., ::-1].copy()
     assert counts["create_bind_group"]  # counts what is made
     monkeypatch.undo()
     assert np.array_equal(cache.numpy(), expected)

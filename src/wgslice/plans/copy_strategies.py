@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from math import prod
+from math import inf, prod
 from typing import TypeAlias
 
 from wgslice.arguments import MAX_RANK
@@ -246,7 +246,12 @@ def padding_needed(problem: Problem) -> list[Copying]:
 
 def cut_seconds(problem: Problem) -> float:
     """Lower bound of the seconds of the bulk and of its end, which may be a buffer copy."""
-    bulk_s = min(row.lower_bound(problem) for row in padding_needed(problem))
+    found = cut_end(problem.source, problem.target, problem.width_nbytes, problem.context)
+    if found is None:
+        return inf
+    bulk = problem.of(*coalesce(*found[0]))  # perhaps in wider elements
+    rows = (row for row in DISPATCHES[bulk.width_nbytes] if row.applies(bulk) is None)
+    bulk_s = min((row.lower_bound(bulk) for row in rows), default=0.0)
     return bulk_s + min(problem.costs.dispatch_s, problem.costs.copy_s)
 
 
