@@ -123,6 +123,12 @@ def test_buffers_and_offsets_are_bound_as_tensors_are(device: wg.Device) -> None
         program(x=x[1:21])
 
 
+def test_tensors_without_elements_are_parameters(device: wg.Device) -> None:
+    x = wg.zeros((0, 3), np.float32, device=device)
+    program = wg.capture(lambda x: (x.copy(), wg.roll(x, 1, 1)), x=x)
+    assert [each.shape for each in program(x=wg.zeros((0, 3), np.float32, device=device))] == [(0, 3), (0, 3)]
+
+
 def test_a_record_runs_with_the_callers_commands(device: wg.Device) -> None:
     x = wg.asarray(np.arange(12, dtype=np.int16).reshape(3, 4), device=device)
     program = wg.capture(lambda x: (x.T.copy(), x[:, 1:].copy()), x=x)
@@ -153,13 +159,13 @@ def test_a_cache_step_moves_by_its_offsets_and_makes_nothing(
     counts: Counter[str] = Counter()
     for name in dir(wgpu.GPUDevice):
         if name.startswith("create_") and name != "create_command_encoder":
-            original = getattr(type(device.wgpu_device), name)
+            original = getattr(device.wgpu_device, name)
 
             def counted(*args: Any, original: Any = original, name: str = name, **kwargs: Any) -> Any:
                 counts[name] += 1
                 return original(*args, **kwargs)
 
-            monkeypatch.setattr(type(device.wgpu_device), name, counted)
+            monkeypatch.setattr(device.wgpu_device, name, counted)
     rng = np.random.default_rng(0)
     expected = np.zeros(cache.shape, np.float16)
     for count in range(1000):

@@ -52,7 +52,7 @@ class Parameter:
     def like(cls, name: str, x: Tensor) -> Parameter:
         """Make the parameter for tensors of the dtype, layout, alignment and usages of `x`."""
         held = rebase(x.layout, x.itemsize, x.device.limits)
-        size = min(-(-held.stop_nbytes // 16) * 16, x.memory.size - held.base)
+        size = max(min(-(-held.stop_nbytes // 16) * 16, x.memory.size - held.base), 4)  # 4 for no elements
         stand_in: Any = Placeholder(x.device.wgpu_device, size, x.memory.usage & TENSOR_USAGES)
         tensor = Tensor(x.device, stand_in, x.dtype, held.layout, x.writeable)
         return cls(x.device, name, tensor, x.device.limits)
@@ -93,7 +93,7 @@ class Parameter:
                 f"{self.limits.binding_alignment_nbytes}: captured with {own.offset}; copy() the "
                 "tensor, or capture it again"
             )
-        if buffer.size - base < self.buffer.size or self.buffer.usage & ~buffer.usage:
+        if (layout.size and buffer.size - base < self.buffer.size) or self.buffer.usage & ~buffer.usage:
             raise ValueError(
                 f"{describe_buffer(buffer)} has usages {buffer.usage:#x} and {buffer.size - base} bytes from "
                 f"byte {base} on: captured with {self.buffer.usage:#x} and {self.buffer.size}"
