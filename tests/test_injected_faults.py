@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from time import monotonic, sleep
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import pytest
@@ -20,7 +21,6 @@ from faults import KINDS, Fault, failing
 from helpers import ADAPTERS, ROOT
 from waits import LONGEST_SECONDS
 from wgpu._async import GPUPromise
-from wgpu._classes import object_tracker
 
 import wgslice as wg
 
@@ -46,22 +46,12 @@ def host(value: Any) -> Any:
     return type(value)
 
 
-def buffers() -> int:
-    """Buffers that wgpu holds, of all devices; not its handles of buffers that were refused."""
+def buffers() -> WeakSet[wgpu.GPUBuffer]:
+    """Buffers that wgpu holds, of all devices, made since the tests of this file began."""
     GPUPromise._UNRESOLVED.clear()  # promises that wgpu-py made before a mapping failed
     gc.collect()
-    return int(object_tracker.counts.get("GPUBuffer", 0))
-
-
-def settled_buffers() -> int:
-    """Buffers that wgpu holds when its threads have freed those of earlier tests."""
-    end, count = monotonic() + LONGEST_SECONDS, buffers()
-    while monotonic() < end:
-        sleep(0.02)
-        count, before = buffers(), count
-        if count == before:
-            break
-    return count
+    found = (item for item in gc.get_objects() if isinstance(item, wgpu.GPUBuffer))
+    return WeakSet(buffer for buffer in found if buffer._internal is not None)
 
 
 def check_error(error: BaseException) -> None:
@@ -87,7 +77,7 @@ class Survival:
 
     def attempt(self, kind: str, number: int) -> Fault:
         """Run the operation with a fault at a call, check what it left, and run it again."""
-        before_all = settled_buffers()
+        others = buffers()
         device = wg.Device.request(self.adapter)
         if self.warm:
             OPERATIONS[self.name](Tensors(device))()
@@ -124,12 +114,12 @@ class Survival:
         assert (host(OPERATIONS[self.name](tensors)()), tensors.finished()) == self.expected
         del tensors
         device.synchronize()
-        left = buffers() - before_all
-        most = self.left.setdefault(is_lost, max(left, 0))
+        left = len(buffers() - others)
+        most = self.left.setdefault(is_lost, left)
         end = monotonic() + LONGEST_SECONDS
         while left > most and monotonic() < end:  # threads of wgpu's that end after a moment
             sleep(0.05)
-            left = buffers() - before_all
+            left = len(buffers() - others)
         assert left <= most, fault.calls
         return fault
 
