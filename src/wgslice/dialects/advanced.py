@@ -193,11 +193,21 @@ def within(indexed: Indexed, sizes: Sequence[int]) -> Indexed:
         if size == 0:
             raise IndexError(f"axis {indexed.axis} has size 0: no index is within its bounds")
         return indexed
+    counted = non_negative(places, size, indexed.axis)
+    return indexed if counted is places else replace(indexed, places=counted)
+
+
+def non_negative(
+    places: NDArray[np.int64], size: int, axis: int, *, at_end: bool = False
+) -> NDArray[np.int64]:
+    """Count indices from the start; raise if one is out of bounds, as `size` is unless `at_end`."""
+    if not places.size:
+        return places
     lowest = int(places.min())
-    if lowest < -size or places.max() >= size:
-        index = places[(places < -size) | (places >= size)].flat[0]
-        raise IndexError(f"index {index} is out of bounds for axis {indexed.axis} with size {size}")
-    return indexed if lowest >= 0 else replace(indexed, places=np.where(places < 0, places + size, places))
+    if lowest < -size or places.max() >= size + at_end:
+        index = places[(places < -size) | (places >= size + at_end)].flat[0]
+        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
+    return places if lowest >= 0 else np.where(places < 0, places + size, places)
 
 
 def position_of(items: Sequence[Any], whole: int) -> int:

@@ -17,6 +17,7 @@ from wgslice.arguments import (
     integers,
     tensor_sizes,
 )
+from wgslice.dialects.advanced import non_negative
 from wgslice.dialects.basic import Selection
 from wgslice.errors import WindowError, named
 
@@ -194,10 +195,5 @@ def webnn_gather(input_sizes: Sequence[int], indices: Any, axis: SupportsIndex =
         if places.dtype.name not in ("int32", "uint32", "int64"):
             raise TypeError(f"indices have dtype {places.dtype}: must be int32, uint32 or int64")
         if isinstance(places, np.ndarray | np.generic):
-            size, known = given[along], int64_of(np.asarray(places))
-            outside = known[(known < -size) | (known >= size)]
-            if outside.size:
-                raise IndexError(
-                    f"index {outside.flat[0]} is out of bounds for axis {along} with size {size}"
-                )
+            non_negative(int64_of(np.asarray(places)), given[along], along)
         return (*[slice(None)] * along, places)

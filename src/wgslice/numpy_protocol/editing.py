@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.arguments import checked_shape, distinct_axes, int64_of, one_or_more
-from wgslice.dialects.advanced import NO_INDEX_ARRAY
+from wgslice.dialects.advanced import NO_INDEX_ARRAY, non_negative
 from wgslice.dtypes import check_same_dtype
 from wgslice.layout import Layout
 from wgslice.layout_rules import (
@@ -152,8 +152,4 @@ def positions(obj: Any, size: int, axis: int, *, inserting: bool) -> NDArray[np.
         return np.flatnonzero(given)
     if given.dtype.kind not in "iu":
         raise (TypeError if inserting and given.size == 1 else IndexError)(NO_INDEX_ARRAY)
-    places = int64_of(given)
-    outside = places[(places < -size) | (places >= size + inserting)]
-    if outside.size:
-        raise IndexError(f"index {outside[0]} is out of bounds for axis {axis} with size {size}")
-    return np.where(places < 0, places + size, places)
+    return non_negative(int64_of(given), size, axis, at_end=inserting)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wgslice.dialects.advanced import as_item
+from wgslice.dialects.advanced import as_item, non_negative
 from wgslice.dtypes import AnyDType, check_same_dtype
 from wgslice.errors import ComputationRefused, named
 from wgslice.layout_rules import reshaped
@@ -22,6 +22,7 @@ from wgslice.tensors.placed import (
     check_of_numbers,
     check_tensor,
     check_writeable,
+    element,
     viewed,
     write,
 )
@@ -106,13 +107,6 @@ def one_item(key: Any) -> int | slice | NDArray[Any] | Tensor:
     return item  # type: ignore[return-value]  # `...` is a slice
 
 
-def element(x: Tensor, number: int) -> Tensor:
-    """View one element, counted in row-major order."""
-    if not -x.size <= number < x.size:
-        raise IndexError(f"index {number} is out of bounds for size {x.size}")
-    return viewed(x, x.layout.select(list(map(int, np.unravel_index(number % x.size, x.shape)))))
-
-
 def write_flat(x: Tensor, item: slice | NDArray[Any] | Tensor, values: Any) -> None:
     """Write values, repeated or cut to as many, to elements that are counted in row-major order."""
     check_writeable(x)
@@ -146,10 +140,7 @@ def numbers_of(item: NDArray[Any], size: int) -> NDArray[np.int64]:
                 f"a mask of shape {item.shape}: must have shape {(size,)}, one bool for each element"
             )
         return np.flatnonzero(item)
-    outside = item[(item < -size) | (item >= size)]
-    if outside.size:
-        raise IndexError(f"index {outside[0]} is out of bounds for axis 0 with size {size}")
-    return np.where(item < 0, item + size, item).reshape(-1)
+    return non_negative(item, size, 0).reshape(-1)
 
 
 def repeated(x: Tensor, values: Any, count: int, *, safe: bool = False) -> Tensor | NDArray[Any]:

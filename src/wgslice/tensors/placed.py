@@ -153,6 +153,14 @@ def viewed(
     return type(tensor)(tensor.device, tensor.memory, element, layout, allowed, base)
 
 
+def element(tensor: SomePlaced, number: int) -> SomePlaced:
+    """View one element, counted in row-major order."""
+    if not -tensor.size <= number < tensor.size:
+        raise IndexError(f"index {number} is out of bounds for size {tensor.size}")
+    index = np.unravel_index(number % tensor.size, tensor.shape)
+    return viewed(tensor, tensor.layout.select(list(map(int, index))))
+
+
 def check_writeable(tensor: Placed | NDArray[Any], name: str = "the destination") -> None:
     """Raise ValueError if a tensor or an array, called `name`, is read-only."""
     if not tensor.flags.writeable:

@@ -37,6 +37,7 @@ from wgslice.tensors.indexing import gather, selected
 from wgslice.tensors.placed import (
     CPU_DEVICE,
     Placed,
+    element,
     exported,
     read_back,
     read_into,
@@ -252,17 +253,20 @@ class Tensor(Uncomputed, Placed):
         mode: str = "raise",
     ) -> Tensor:
         """Gather elements at indices along a dimension, or of all in row-major order, as `numpy.take`."""
-        return self._dispatched("take", indices, axis, out, mode)  # type: ignore[no-any-return]
+        taken: Tensor = self._dispatched("take", indices, axis, out, mode)
+        return taken
 
     def repeat(self, repeats: OneOrMore, axis: SupportsIndex | None = None) -> Tensor:
         """Copy the tensor with each element repeated along a dimension, or flattened, as `numpy.repeat`."""
-        return self._dispatched("repeat", repeats, axis)  # type: ignore[no-any-return]
+        repeated: Tensor = self._dispatched("repeat", repeats, axis)
+        return repeated
 
     def diagonal(
         self, offset: SupportsIndex = 0, axis1: SupportsIndex = 0, axis2: SupportsIndex = 1
     ) -> Tensor:
         """View the diagonal of two dimensions as the last one, read-only, as `numpy.diagonal`."""
-        return self._dispatched("diagonal", offset, axis1, axis2)  # type: ignore[no-any-return]
+        found: Tensor = self._dispatched("diagonal", offset, axis1, axis2)
+        return found
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """Write values at indices of all elements in row-major order, as `numpy.put`."""
@@ -534,10 +538,7 @@ class Tensor(Uncomputed, Placed):
                     f"{len(given)} indices for a tensor of shape {self.shape}: pass 1 or {self.ndim}"
                 )
             if len(given) == 1 and self.ndim != 1:
-                (flat,) = given
-                if not -self.size <= flat < self.size:
-                    raise IndexError(f"index {flat} is out of bounds for size {self.size}")
-                given = tuple(map(int, np.unravel_index(flat % self.size, self.shape)))
+                return element(self, *given).numpy().item()
             part = basic_index(self.shape, given).items if given else [0] * self.ndim
             return viewed(self, self.layout.select(part)).numpy().item()
 
