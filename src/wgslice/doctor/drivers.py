@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.doctor.trials import SEED
+from wgslice.doctor.trials import SEED, difference
 from wgslice.gpu.device import Device
 from wgslice.gpu.native import refusals
 from wgslice.gpu.pipelines import READ, bind_group_layout
@@ -66,7 +66,7 @@ def check_driver(device: Device) -> Iterator[DriverCheck]:
         with np.errstate(over="ignore"):
             wanted = np.broadcast_to(np.asarray(expected(words, firsts)).astype(np.uint32), words.shape)
         try:
-            yield DriverCheck(name, difference(run(device, name, words), wanted))
+            yield DriverCheck(name, difference(run(device, name, words), wanted, "words"))
         except refusals() as error:
             yield DriverCheck(name, " ".join(str(error).split()))
 
@@ -100,15 +100,3 @@ def run(device: Device, name: str, words: Words) -> Words:
     found = np.empty_like(words)
     download(device, results, 0, found.reshape(-1).view(np.uint8))
     return found
-
-
-def difference(found: Words, wanted: Words) -> str:
-    """Describe the wrong words; empty if there are none."""
-    wrong = np.flatnonzero(found != wanted)
-    if not wrong.size:
-        return ""
-    first = int(wrong[0])
-    return (
-        f"{wrong.size} of {found.size} words are wrong, the first is number {first}, "
-        f"which is {found.flat[first]} instead of {wanted.flat[first]}"
-    )

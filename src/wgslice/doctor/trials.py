@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, combinations, pairwise
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,11 +168,17 @@ def run_trials(device: Device, trials: Sequence[Trial]) -> list[str]:
 
 def verdict(trial: Trial, after: Bytes, expected: Bytes) -> str:
     """Describe the wrong bytes of a trial; empty if there are none."""
-    wrong = np.flatnonzero(after != expected)
+    found = difference(after, expected, "bytes", "#04x")
+    return found and f"{trial.step}; {trial.case}: {found}"
+
+
+def difference(found: NDArray[Any], wanted: NDArray[Any], noun: str, form: str = "") -> str:
+    """Describe the wrong items, called `noun`, of which one is formatted; empty if there are none."""
+    wrong = np.flatnonzero(found != wanted)
     if not wrong.size:
         return ""
     first = int(wrong[0])
     return (
-        f"{trial.step}; {trial.case}: {wrong.size} of {expected.size} bytes are wrong, the first is "
-        f"number {first}, which is {after[first]:#04x} instead of {expected[first]:#04x}"
+        f"{wrong.size} of {found.size} {noun} are wrong, the first is number {first}, "
+        f"which is {found.flat[first]:{form}} instead of {wanted.flat[first]:{form}}"
     )

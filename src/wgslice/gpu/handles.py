@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable
 from typing import Any
 
 from wgslice.dtypes import DType
+from wgslice.errors import named
 from wgslice.gpu.capture import active
 from wgslice.gpu.device import WRAPPED, Device
 from wgslice.gpu.native import Placeholder, check_process, owner_of, translated_errors
@@ -74,6 +76,15 @@ def check_still_alive(device: Device, buffer: Buffer) -> None:
     if not is_watched(buffer) and active.capture is None:
         check_alive(device, buffer)
         watch(buffer)
+
+
+def check_bound(device: Device, buffers: Iterable[tuple[str, Buffer]]) -> None:
+    """Raise, with a buffer's name, if one that a bind group has was destroyed or is mapped."""
+    for name, buffer in buffers:
+        if not is_watched(buffer) or buffer.map_state != "unmapped":
+            with named(name):
+                check_usable(device, buffer)
+                check_still_alive(device, buffer)
 
 
 def is_watched(buffer: Buffer) -> bool:

@@ -106,6 +106,14 @@ def check_descs(**sides: object) -> None:
 Binding: TypeAlias = Tensor | Buffer | tuple[Buffer, SupportsIndex]
 
 
+def buffer_and_offset(binding: Buffer | tuple[Buffer, SupportsIndex]) -> tuple[Buffer, SupportsIndex]:
+    """Return a binding's buffer and byte offset, 0 where it has none; raise TypeError for other values."""
+    pair: Any = binding if isinstance(binding, tuple) and len(binding) == 2 else (binding, 0)
+    buffer, offset = pair
+    check_buffer_type(buffer, "a binding may also be a Tensor, or a tuple of a buffer and a byte offset")
+    return buffer, offset
+
+
 class BindingSlot:
     """Binding slot of a described tensor."""
 
@@ -132,11 +140,7 @@ class BindingSlot:
                     check_writeable(binding)
                 buffer, start = binding.memory, binding.layout.offset
             else:
-                pair: Any = binding if isinstance(binding, tuple) and len(binding) == 2 else (binding, 0)
-                buffer, offset = pair
-                check_buffer_type(
-                    buffer, "a binding may also be a Tensor, or a tuple of a buffer and a byte offset"
-                )
+                buffer, offset = buffer_and_offset(binding)
                 start = checked_offset(offset, self.itemsize)
                 if whole_words((start + self.stop) * self.itemsize) > buffer.size:
                     check_fits(buffer, self.desc.layout.shifted(start), self.desc.dtype)

@@ -15,7 +15,7 @@ from wgslice.dtypes import check_same_dtype
 from wgslice.errors import named
 from wgslice.gpu.capture import refuse_in_capture
 from wgslice.gpu.device import Device
-from wgslice.gpu.handles import check_alive, check_encoder, check_still_alive, check_usable, is_watched
+from wgslice.gpu.handles import check_alive, check_bound, check_encoder, check_still_alive
 from wgslice.gpu.native import exposed
 from wgslice.gpu.protocols import Buffer, CommandEncoder, ComputePass
 from wgslice.gpu.recording import SIDES, BoundDispatch, BoundPlan, Recorder, plan_and_bind, play
@@ -327,7 +327,7 @@ class BoundOperator:
         self._bound = bound
         self._sides = list(zip(SIDES, (buffer for buffer, _ in bound.places), strict=False))
         self._in_pass = all(isinstance(command, BoundDispatch) for command in bound.commands)
-        self._check_buffers()
+        check_bound(device, self._sides)
 
     def record(self, encoder: CommandEncoder | ComputePass) -> None:
         """Record into a command encoder or a compute pass, which the caller ends and submits.
@@ -349,9 +349,7 @@ class BoundOperator:
         given: Any = encoder
         with self._named:
             check_encoder(self._device, given, or_pass=True)
-            for _, buffer in self._sides:
-                if not is_watched(buffer) or buffer.map_state != "unmapped":
-                    self._check_buffers()
+            check_bound(self._device, self._sides)
             if not hasattr(given, "dispatch_workgroups"):  # an encoder
                 play(self._device, given, self._bound)
             elif self._in_pass:
@@ -361,13 +359,6 @@ class BoundOperator:
                     f"encoder is a compute pass, but the plan copies or clears buffers "
                     f"({self.plan.summary}): give the command encoder, with no pass open"
                 )
-
-    def _check_buffers(self) -> None:
-        """Raise if a buffer is destroyed or mapped; its destruction is noticed from now on."""
-        for name, buffer in self._sides:
-            with named(name):
-                check_usable(self._device, buffer)
-                check_still_alive(self._device, buffer)
 
     def __repr__(self) -> str:
         return f"BoundOperator({self.name}: {self.plan.summary}; {self._device})"

@@ -17,11 +17,10 @@ from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout, place, with_scratch
 from wgslice.layout import Layout, whole_words
 from wgslice.plans.copy import plan_copy
+from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.plans.plan import Plan
 from wgslice.plans.steps import BufferCopies, Clear, Memory, TextureCopy
 from wgslice.programs.parameters import Parameter
-
-WORD_NBYTES = 4
 
 
 class Step(NamedTuple):

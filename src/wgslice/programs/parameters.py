@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 from wgslice.arguments import checked_offset
 from wgslice.dtypes import DType
 from wgslice.gpu.capture import Place
 from wgslice.gpu.device import TENSOR_USAGES, Device
-from wgslice.gpu.handles import check_buffer_type, check_fits, check_usable, describe_buffer
+from wgslice.gpu.handles import check_fits, check_usable, describe_buffer
 from wgslice.gpu.native import Placeholder
 from wgslice.gpu.protocols import Buffer
 from wgslice.layout import Layout
-from wgslice.operators.binding import Binding, TensorDesc
+from wgslice.operators.binding import Binding, TensorDesc, buffer_and_offset
 from wgslice.plans.problem import rebase
 from wgslice.plans.profiles import Limits
 from wgslice.tensors.tensor import Tensor
@@ -25,7 +25,7 @@ class Given(NamedTuple):
     buffer: Buffer
     layout: Layout | None  # None for a buffer, which has the captured one
     dtype: DType | None
-    offset: int  # bytes, of a buffer
+    offset: SupportsIndex  # bytes, of a buffer
     writeable: bool
 
     @classmethod
@@ -33,9 +33,7 @@ class Given(NamedTuple):
         """Return what a tensor, a buffer, or a buffer and its offset gives."""
         if isinstance(binding, Tensor):
             return cls(binding.memory, binding.layout, binding.dtype, 0, binding.writeable)
-        pair: Any = binding if isinstance(binding, tuple) and len(binding) == 2 else (binding, 0)
-        buffer, offset = pair
-        check_buffer_type(buffer, "it may also be a Tensor, or a tuple of a buffer and a byte offset")
+        buffer, offset = buffer_and_offset(binding)
         return cls(buffer, None, None, offset, writeable=True)
 
 

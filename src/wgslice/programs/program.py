@@ -18,12 +18,7 @@ from wgslice.gpu.capture import (
     capturing,
     refuse_in_capture,
 )
-from wgslice.gpu.handles import (
-    check_encoder,
-    check_still_alive,
-    check_usable,
-    is_watched,
-)
+from wgslice.gpu.handles import check_bound, check_encoder
 from wgslice.gpu.native import Placeholder, exposed, translated_errors
 from wgslice.gpu.pipelines import Command, KernelCall
 from wgslice.gpu.protocols import Buffer, CommandEncoder
@@ -40,7 +35,6 @@ from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
 MAX_BINDINGS = 8  # sets of buffers whose bind groups a program keeps
-WORD_NBYTES = 4
 
 
 class BoundProgram(NamedTuple):
@@ -228,11 +222,7 @@ class Program:
             given = ", ".join(bindings) or "nothing"
             raise TypeError(f"given {given}: the parameters are {', '.join(self._parameters)}")
         bound = self._bound(*(Given.of(bindings[name]) for name in self._parameters))
-        for name, buffer in bound.given:
-            if not is_watched(buffer) or buffer.map_state != "unmapped":
-                with named(name):
-                    check_usable(self.device, buffer)
-                    check_still_alive(self.device, buffer)
+        check_bound(self.device, bound.given)
         return bound
 
     def _bind(self, *given: Given) -> BoundProgram:
