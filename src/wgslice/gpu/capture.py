@@ -92,8 +92,11 @@ def capturing(capture: Capture | None) -> Iterator[None]:
 def refuse_in_capture(what: str) -> None:
     """Raise CaptureRefused if the current call is captured, for a step that needs results from the GPU."""
     if active.capture is not None:
-        kind, verb = ("an explained", "explain") if active.capture.explained else ("a captured", "capture")
+        explained = active.capture.explained
+        kind, verb = ("an explained", "explain") if explained else ("a captured", "capture")
+        view = ", or x[::2] instead of x[::2].numpy()" * explained
         raise CaptureRefused(
             f"{what}, which {kind} call cannot do, since it does not run: {verb} the calls before and "
-            "after it, with NumPy arrays in place of its results, such as x[np.asarray(mask)] for x[mask]"
+            "after it, with NumPy arrays in place of its results, such as x[np.asarray(mask)] for "
+            f"x[mask]{view}"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from textwrap import indent
@@ -94,10 +95,22 @@ class Explanation:
 def printed(step: Step) -> str:
     """A step as it is printed, in one or more lines."""
     if isinstance(step, Upload):
-        return f"upload of {prefixed(step.nbytes)}"
-    plans = counted(len(step.plans), "plan")
-    first_line = f"submission of {plans}, estimated time {duration(seconds_of(step))}"
-    return listed(first_line, step.plans, str, "plan")
+        return f"upload of {prefixed(step.nbytes)} from the host"
+    first_line = (
+        f"submission of {counted(len(step.plans), 'plan')}, estimated time {duration(seconds_of(step))}"
+    )
+    if len(step.plans) == 1:
+        return listed(first_line, step.plans, str, "plan")
+    latency_s = max((plan.costs.submission_s for plan in step.plans if plan.costs is not None), default=0.0)
+    first_line += f", with the latency of {duration(latency_s)} once, which each estimate below includes"
+    texts = Counter(plan.printed(alone=False) for plan in sorted(step.plans, key=lambda plan: -plan.nbytes))
+    return listed(first_line, [*texts.items()], repeated, "different plan")
+
+
+def repeated(item: tuple[str, int]) -> str:
+    """A plan's text, with the number of equal ones."""
+    text, count = item
+    return f"{count} times: {text}" if count > 1 else text
 
 
 def listed(first_line: str, items: Sequence[Any], text: Callable[[Any], str], noun: str) -> str:

@@ -8,7 +8,6 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.problem import Because
 from wgslice.plans.profiles import UNKNOWN, Costs, Limits, Profile
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, TextureCopy
 from wgslice.plans.windows import WindowDispatch
@@ -50,7 +49,7 @@ RUNS_OF_A_PIPELINE = 1000
 OTHER = "it is for other copies"  # not printed: no change of layouts or buffers that is small would help
 
 
-Reason: TypeAlias = str | Because | Callable[[], Because]  # a function where the text takes long to make
+Reason: TypeAlias = str | Callable[[], str]  # a function where the text takes long to make
 
 
 class Problem(Protocol):
@@ -93,20 +92,21 @@ class Estimate(NamedTuple):
     reason: Reason = ""  # why the strategy is not applicable, if it is not
 
     @property
-    def because(self) -> Because:
-        """The reason as it is printed, and the remedy."""
-        if isinstance(self.reason, Because):
-            return self.reason
-        return Because(self.reason) if isinstance(self.reason, str) else self.reason()
+    def text(self) -> str:
+        """The reason as it is printed."""
+        return self.reason if isinstance(self.reason, str) else self.reason()
 
 
-# Strategies of a problem that is changed as the remedies of their reasons say, estimated only when printed.
-Changed: TypeAlias = Callable[[Any], Iterable[Estimate]]
-
-
-def no_estimates(_: object) -> Iterable[Estimate]:
-    """Returns no strategies."""
+def nothing(_: object) -> tuple[()]:
+    """Returns no strategies and no changes."""
     return ()
+
+
+class OnPrint(NamedTuple):
+    """What is found out about a problem only when its plan is printed."""
+
+    rejected: Callable[[Any], Iterable[Estimate]] = nothing  # further strategies, and why not
+    changes: Callable[[Any], Iterable[tuple[str, Choice | None]]] = nothing
 
 
 class Choice(NamedTuple):
@@ -119,12 +119,16 @@ class Choice(NamedTuple):
     rejected: tuple[Estimate, ...]
     problem: Any
     strategies: Sequence[Strategy[Any]]
-    changed: Changed = no_estimates
+    on_print: OnPrint = OnPrint()
 
     @property
     def unavailable(self) -> list[Estimate]:
-        """The rejected strategies, and those of changed problems."""
-        return [*self.rejected, *self.changed(self.problem)]
+        """The rejected strategies, and those that are rejected only when a plan is printed."""
+        return [*self.rejected, *self.on_print.rejected(self.problem)]
+
+    def changes(self) -> Iterable[tuple[str, Choice | None]]:
+        """The conditions under which something faster might be chosen, and what is chosen then."""
+        return self.on_print.changes(self.problem)
 
     def every(self) -> list[Choice]:
         """Every applicable strategy: the chosen one, then the others by their estimated time."""
@@ -134,7 +138,11 @@ class Choice(NamedTuple):
         return [self, *sorted(others, key=lambda each: each.seconds)]
 
 
-def choose(problem: P, strategies: Sequence[Strategy[P]], changed: Changed = no_estimates) -> Choice | None:
+def choose(
+    problem: P,
+    strategies: Sequence[Strategy[P]],
+    on_print: OnPrint = OnPrint(),  # noqa: B008 -- immutable
+) -> Choice | None:
     """Choose the strategy of the least estimate, building only those whose lower bound may win; or None."""
     limits = problem.limits
     bounds: list[tuple[float, int, Strategy[P]]] = []
@@ -170,7 +178,9 @@ def choose(problem: P, strategies: Sequence[Strategy[P]], changed: Changed = no_
     if best is None:
         return None
     estimate, steps, seconds = best
-    return Choice(estimate.name, steps, seconds, tuple(others), tuple(rejected), problem, strategies, changed)
+    return Choice(
+        estimate.name, steps, seconds, tuple(others), tuple(rejected), problem, strategies, on_print
+    )
 
 
 def compiling_seconds(kernel: Kernel, profile: Profile) -> float:

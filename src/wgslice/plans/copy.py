@@ -11,12 +11,16 @@ from typing import NamedTuple
 from wgslice.arguments import U32_MAX
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout, coalesce
-from wgslice.plans.choose import Step, Strategy, anything, choose, seconds_of, where
+from wgslice.plans.choose import Choice, OnPrint, Step, Strategy, anything, choose, seconds_of, where
 from wgslice.plans.copy_strategies import COPIES
+from wgslice.plans.kernels import WIDEST_NBYTES
 from wgslice.plans.plan import Plan, Planner, in_order, reading_from
 from wgslice.plans.problem import PlanContext, Problem, Table, widen
 from wgslice.plans.profiles import MAX_PLANS, PATTERN_NBYTES, untrusted
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
+
+MAX_CHANNELS = 4  # of pixels that are planes instead
+ALIGNED = f"rows, strides and offsets are multiples of {WIDEST_NBYTES} bytes"
 
 
 def plan_copy(source: Layout, target: Layout, itemsize: int, context: PlanContext) -> Plan:
@@ -27,14 +31,105 @@ def plan_copy(source: Layout, target: Layout, itemsize: int, context: PlanContex
     if target.size == 0:
         return Plan(nbytes, itemsize, itemsize, source, target, ())
     shape = target.sizes
-    source, target, width_nbytes = widen(*coalesce(source, target), itemsize)
-    choice = choose(Problem(source, target, width_nbytes, context), COPIES[width_nbytes])
+    choice = chosen(source, target, itemsize, context)
     if choice is None:
         raise NoKernelError(untrusted(f"a copy of sizes {target.sizes}", context.limits))
+    source, target, width_nbytes = choice.problem.source, choice.problem.target, choice.problem.width_nbytes
     costs, steps = context.limits.profile.costs, in_order(choice.steps)
     return Plan(
         nbytes, itemsize, width_nbytes, source, target, steps, costs=costs, choice=choice, shape=shape
     )
+
+
+def chosen(source: Layout, target: Layout, itemsize: int, context: PlanContext) -> Choice | None:
+    """The strategy of the least estimate for a copy of elements, coalesced and as wide as can be."""
+    source, target, width_nbytes = widen(*coalesce(source, target), itemsize)
+    problem = Problem(source, target, width_nbytes, context)
+    return choose(problem, COPIES[width_nbytes], OnPrint(changes=changes_of_copy))
+
+
+def changes_of_copy(problem: Problem) -> Iterator[tuple[str, Choice | None]]:
+    """Yields the choices for the copy with other layouts or buffers, each with its condition."""
+    source, target, width_nbytes = problem.source, problem.target, problem.width_nbytes
+    padded = problem.context._replace(source_capacity_nbytes=inf, target_capacity_nbytes=inf)
+    if not problem.context.buffer_copies:
+        usable = problem.context._replace(copy_from=True, copy_to=True)
+        condition = "the buffers have usages COPY_SRC and COPY_DST"
+        yield condition, chosen(source, target, width_nbytes, usable)
+    if problem.unpadded:
+        condition = f"both buffers are multiples of {WIDEST_NBYTES} bytes long"
+        yield condition, chosen(source, target, width_nbytes, padded)
+    unit = WIDEST_NBYTES // width_nbytes
+    if not problem.rank:
+        return
+    if problem.in_runs and unit > 1:
+        yield ALIGNED, chosen(*padded_rows(source, target, unit), width_nbytes, padded)
+    for condition, read, written in changed_layouts(source, target, problem.tile_axis):
+        yield condition, chosen(read, written, width_nbytes, padded)
+        aligned = padded_rows(read, written, unit)
+        yield f"{condition}, and {ALIGNED}", chosen(*aligned, width_nbytes, padded)
+
+
+def changed_layouts(
+    source: Layout, target: Layout, tile_axis: int | None
+) -> Iterator[tuple[str, Layout, Layout]]:
+    """Yields pairs of layouts that are copied faster, each after its condition."""
+    if tile_axis is not None:
+        order = sorted(range(source.rank), key=lambda axis: -abs(source.strides[axis]))
+        sizes = [source.sizes[axis] for axis in order]
+        yield (
+            "the output has the input's order of dimensions",
+            source.permuted(order),
+            Layout.packed(sizes, target.offset),
+        )
+        return
+    step, last = source.strides[-1], source.sizes[-1]
+    read, written = last_first(source), last_first(target)
+    if last <= MAX_CHANNELS and read is not None and written is not None:
+        yield f"the last dimension, of {last} elements, is stored first", read, written
+    forwards = source.select([*map(range, source.sizes[:-1]), range(last)[:: -1 if step < 0 else 1]])
+    contiguous = [with_step(side, min(abs(side.strides[-1]), 1)) for side in (forwards, target)]
+    if step == -1 == -target.strides[-1]:
+        yield "the input is not reversed along rows", forwards, target
+    elif abs(step) > 1 or target.strides[-1] > 1:
+        side = "input" if target.strides[-1] == 1 else "output" if abs(step) == 1 else "input and output"
+        yield f"elements of {side} rows are contiguous", contiguous[0], contiguous[1]
+
+
+def with_step(layout: Layout, step: int) -> Layout:
+    """A layout with another stride along its last dimension."""
+    return Layout.of(layout.sizes, (*layout.strides[:-1], step), layout.offset)
+
+
+def last_first(layout: Layout) -> Layout | None:
+    """A layout of pixels as one of planes; None if elements of one pixel are not between those of two."""
+    *sizes, last = layout.sizes
+    *strides, step = layout.strides
+    pitch = abs(strides[-1]) if strides else 0
+    if not step or pitch < abs(step) * last or any(stride % pitch for stride in strides):
+        return None
+    plane = Layout.of(sizes, [stride // pitch for stride in strides])
+    found = Layout.of((last, *sizes), ((plane.stop - plane.lowest) * (1 if step > 0 else -1), *plane.strides))
+    return found.shifted(-found.lowest)
+
+
+def padded_rows(source: Layout, target: Layout, unit: int) -> tuple[Layout, Layout]:
+    """Both layouts with rows, strides and offsets rounded up to multiples of a number of elements."""
+
+    def rounded(layout: Layout) -> Layout:
+        sizes = *layout.sizes[:-1], -(-layout.sizes[-1] // unit) * unit
+        if layout.is_packed:
+            return Layout.packed(sizes)
+        strides, extent = [*layout.strides], sizes[-1] + unit  # a gap stays a gap
+        for axis in sorted(range(layout.rank - 1), key=lambda axis: abs(strides[axis])):
+            if strides[axis]:
+                pitch = -(-max(abs(strides[axis]), extent) // unit) * unit
+                strides[axis] = pitch if strides[axis] > 0 else -pitch
+                extent = pitch * sizes[axis]
+        found = Layout.of(sizes, strides)
+        return found.shifted(-found.lowest)
+
+    return rounded(source), rounded(target)
 
 
 def fills(target: Layout, itemsize: int) -> list[tuple[Layout, Layout]]:

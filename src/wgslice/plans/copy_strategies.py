@@ -25,7 +25,7 @@ from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import UNIT_GRIDS, are_wide_tiles
 from wgslice.plans.pixels import are_pixels, are_steps, as_pixels, is_unaligned, pixels_of, stepped_parts
 from wgslice.plans.plan import COPY_PER_ROW
-from wgslice.plans.problem import MIN_SHIFTED_NBYTES, SHIFTED_STEPS, UNPADDED, Because, Problem, cut_end
+from wgslice.plans.problem import MIN_SHIFTED_NBYTES, SHIFTED_STEPS, UNPADDED, Problem, cut_end
 from wgslice.plans.profiles import FAILED, CostClass, copy_class
 from wgslice.plans.steps import BufferCopies, Dispatch, dispatch_of, row_copies, row_sizes
 
@@ -39,8 +39,7 @@ VECTORS = (Kernel.WIDE_ROWS, Kernel.WIDE_GRID)
 # least: of 31 bytes, a vector of 16.
 LEAVING_ENDS = (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.PIXELS)
 MIN_OF_BLOCKS = 0.5
-INTERLEAVING = Because("output rows interleave", "output rows do not interleave")
-SHARING = Because("output rows share words of 4 bytes", "output rows are multiples of 4 bytes apart")
+INTERLEAVING, SHARING = "output rows interleave", "output rows share words of 4 bytes"
 
 
 # buffer copies

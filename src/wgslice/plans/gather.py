@@ -19,7 +19,7 @@ from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, Indexed,
 from wgslice.dtypes import DType
 from wgslice.layout import Layout, coalesce
 from wgslice.layout_rules import reshaped
-from wgslice.plans.indexed import MAX_TABLES, Host, Index, IndexedCopy, Winners
+from wgslice.plans.indexed import INDEX_NBYTES, MAX_TABLES, Host, Index, IndexedCopy, Winners
 from wgslice.plans.overlaps import Insertion, are_last, keys_of
 from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import Limits
@@ -348,3 +348,21 @@ def folded(dimensions: list[Dimension]) -> tuple[list[Dimension], int]:
     for dimension in dimensions:
         places = places + dimension.known * (dimension.stride // step)
     return [Dimension(size, step, places)], lowest
+
+
+def windows_of_rows(copy: IndexedCopy) -> tuple[Windows, Layout, Layout] | None:
+    """Returns windows like the rows that indices select, at other rows, with their tensor and batch, or None.
+
+    None unless each index of one table selects a contiguous row.
+    """
+    if len(copy.tables) != 1 or len(copy.sizes) != 2 or not copy.by_rows:
+        return None
+    (table,), (count, row) = copy.tables, copy.sizes
+    if copy.indexed.strides != (0, 1) or copy.other.strides[1] != 1 or table.step < row:
+        return None
+    offsets = np.zeros((count, 2), np.int32)
+    offsets[:, 0] = np.arange(count) % table.extent
+    windows = Windows((1, row), (1, 1), np.zeros(count, np.uint32), offsets, INDEX_NBYTES, True, None)
+    tensor = Layout.of((table.extent, row), (table.step, 1), copy.indexed.offset)
+    batch = Layout.of((count, 1, row), (copy.other.strides[0], 0, 1), copy.other.offset)
+    return windows, tensor, batch

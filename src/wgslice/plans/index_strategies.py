@@ -12,27 +12,36 @@ from wgslice.dialects.advanced import AdvancedSelection
 from wgslice.dtypes import DType
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout
-from wgslice.plans.choose import OTHER, Estimate, Reason, Step, Strategy, choose
+from wgslice.plans.choose import OTHER, Choice, Estimate, OnPrint, Reason, Step, Strategy, choose
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.copy_strategies import MIN_OF_BLOCKS
-from wgslice.plans.gather import IndexedWindows, WindowCopy, indexed_copy, indexed_windows, masked_copy
+from wgslice.plans.gather import (
+    IndexedWindows,
+    WindowCopy,
+    indexed_copy,
+    indexed_windows,
+    masked_copy,
+    windows_of_rows,
+)
 from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy, IndexedDispatch
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import Share, words_spanned
 from wgslice.plans.launch import share_of as launched
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan, in_order
-from wgslice.plans.problem import LARGEST_BINDING_NBYTES, Because, PlanContext, counted, span_of
+from wgslice.plans.problem import LARGEST_BINDING_NBYTES, PlanContext, counted, span_of
 from wgslice.plans.profiles import BLOCKS_EACH, FAILED, CostClass, Limits, untrusted
 from wgslice.plans.steps import Memory, Span
 from wgslice.plans.window_problem import MAX_INVOCATIONS, WindowProblem
 from wgslice.plans.window_steps import words_each
-from wgslice.plans.window_strategies import WINDOWS, changed_windows, winners_scratch
+from wgslice.plans.window_strategies import WINDOWS, changes_of_windows, further_rejected, winners_scratch
 
 READING = {Kernel.GATHER, Kernel.GATHER_WORDS}
 WRITING = {Kernel.SCATTER, Kernel.SCATTER_SUBWORD, Kernel.LAST_WRITER_INDICES}
 MASKING = {Kernel.MASKED_WORDS, Kernel.SCATTER, Kernel.SCATTER_SUBWORD}
 MASK_NBYTES = 1  # an element
 CACHE_LINE_NBYTES = 64
+ON_HOST = "the indices are in an array of the host"
+DISJOINT = 'no index repeats, as put(..., overlap="disjoint") promises'
 MIN_WINDOW_NBYTES = 64  # contiguous bytes per index from which a copy may run as windows
 
 
@@ -111,7 +120,7 @@ def plan_indexing(
     if size > U32_MAX:
         raise ValueError(f"{size} elements of sizes {target.sizes}: one call copies at most {U32_MAX}")
     problem = Indexing(copy, windows, source, target, itemsize, context)
-    choice = choose(problem, INDEXING, changed_indexing)
+    choice = choose(problem, INDEXING, OnPrint(further_rejected_indexing, changes_of_indexing))
     if choice is None:
         what = "gather" if copy.reads else "scatter"
         raise NoKernelError(untrusted(f"a {what} of sizes {target.sizes}", context.limits))
@@ -161,23 +170,28 @@ class Indexing:
         """The subject and verb of reasons."""
         return "each mask element selects" if self.copy.masked else "each index selects"
 
-    def against_windows(self) -> Because:
+    def against_windows(self) -> str:
         """Returns why the same is not copied as windows."""
         if self.copy.masked:
-            return Because("a mask selects elements")
+            return "a mask selects elements"
         if self.run_nbytes < MIN_WINDOW_NBYTES:
-            needed = f"at least {MIN_WINDOW_NBYTES}"
-            remedy = f"{self.selecting} {needed} contiguous bytes" if self.windows else ""
-            return Because(f"{self.selecting} {counted(self.run_nbytes)}; {needed} are needed", remedy)
+            return f"{self.selecting} {counted(self.run_nbytes)}; at least {MIN_WINDOW_NBYTES} are needed"
         if self.windows is None:
-            return Because("the indices are in device memory", "the indices are in an array of the host")
-        return Because("the same as windows takes several dispatches")
+            return "the indices are in device memory"
+        return "the same as windows takes several dispatches"
 
-    def against_vectors(self) -> Because:
+    def against_vectors(self) -> str:
         """Returns why indices do not select vectors of 16 bytes."""
+        if self.is_broadcast:
+            return "the value is broadcast along rows"
         unaligned = ", unaligned to 16" * (self.run_nbytes >= WIDEST_NBYTES)
-        remedy = f"{self.selecting} whole vectors of 16 bytes, as where the indexed dimension is stored first"
-        return Because(f"{self.selecting} {counted(self.run_nbytes)}{unaligned}", remedy)
+        return f"{self.selecting} {counted(self.run_nbytes)}{unaligned}"
+
+    @property
+    def is_broadcast(self) -> bool:
+        """Whether one element is written to all of a row."""
+        copy = self.wide[0]
+        return not copy.reads and copy.other.strides[-1] == 0 and copy.sizes[-1] > 1
 
     @cached_property
     def as_windows(self) -> WindowProblem | None:
@@ -299,10 +313,7 @@ def of_windows(row: Strategy[WindowProblem]) -> Strategy[Indexing]:
     )
 
 
-REPEATED = Because("indices may repeat", 'no index repeats, as put(..., overlap="disjoint") promises')
-
-
-def changed_indexing(problem: Indexing) -> Iterator[Estimate]:
+def further_rejected_indexing(problem: Indexing) -> Iterator[Estimate]:
     """Yields the strategies for other indices: as windows, of vectors of 16 bytes, and disjoint ones."""
     copy, width_nbytes = problem.wide
     costs, nbytes = problem.limits.profile.costs, prod(copy.sizes) * width_nbytes
@@ -310,7 +321,7 @@ def changed_indexing(problem: Indexing) -> Iterator[Estimate]:
         (Kernel.WINDOW_ROWS, Kernel.GATHER) if copy.reads else (Kernel.INSERT_ROWS, Kernel.SCATTER)
     )
     if problem.as_windows is not None:
-        yield from changed_windows(problem.as_windows)
+        yield from further_rejected(problem.as_windows)
     else:
         copies = nbytes / max(problem.run_nbytes, MIN_WINDOW_NBYTES)
         copying_s = copies * costs.copy_s + nbytes / costs.copy_bytes_per_s
@@ -323,7 +334,55 @@ def changed_indexing(problem: Indexing) -> Iterator[Estimate]:
         yield Estimate(f"{vectors.value} of vectors", vectors_s, True, problem.against_vectors)
     if copy.winners is not None:
         disjoint_s = kernel_seconds(kernel_of(copy, width_nbytes), problem)
-        yield Estimate("scatter without a last-writer pass", disjoint_s, True, REPEATED)
+        yield Estimate("scatter without a last-writer pass", disjoint_s, True, "indices may repeat")
+
+
+def changes_of_indexing(problem: Indexing) -> Iterator[tuple[str, Choice | None]]:
+    """Yields the choices for other indices, values or layouts, each change on top of those before it."""
+    conditions: list[str] = []
+    on_host = problem.copy.host is not None
+    for condition, changed in changed_indexing(problem):
+        if condition == ON_HOST:  # which finds those that repeat
+            on_host, conditions = True, [each for each in conditions if each != DISJOINT]
+        conditions.append(condition)
+        as_windows = rows_as_windows(changed) if on_host else None
+        choices = choose(changed, INDEXING), choose(as_windows, WINDOWS) if as_windows else None
+        best = min((each for each in choices if each), key=lambda each: each.seconds, default=None)
+        yield ", and ".join(conditions), best
+    if problem.as_windows is not None:
+        yield from changes_of_windows(problem.as_windows)
+
+
+def changed_indexing(problem: Indexing) -> Iterator[tuple[str, Indexing]]:
+    """Yields a gather or scatter after one change after the other, each with the condition of the last."""
+    copy = problem.copy
+    if copy.masked or 0 in copy.sizes:
+        return
+    if problem.is_broadcast:
+        copy = replace(copy, other=Layout.packed(copy.sizes))
+        problem = replace(problem, copy=copy, windows=None, source=copy.other)
+        yield "the value is not broadcast along rows", problem
+    if copy.winners is not None:
+        copy = replace(copy, winners=None)
+        problem = replace(problem, copy=copy)
+        yield DISJOINT, problem
+    if not copy.by_rows and len(copy.tables) == 1:
+        copy, indexed = copy.stored_first()
+        source, target = (indexed, copy.other) if copy.reads else (copy.other, indexed)
+        problem = replace(problem, copy=copy.coalesced(), windows=None, source=source, target=target)
+        yield "the indexed dimension is stored first", problem
+    if copy.host is None:
+        yield ON_HOST, problem
+
+
+def rows_as_windows(problem: Indexing) -> WindowProblem | None:
+    """Returns windows of equally many rows at known indices; None if an index selects no contiguous row."""
+    copy, (indexed, other) = problem.copy, problem.sides
+    rows = windows_of_rows(copy.shifted(indexed.offset, other.offset))
+    if rows is None:
+        return None
+    context, inserts = problem.context._replace(table=None), not copy.reads
+    return WindowProblem(*rows, problem.itemsize, context, inserts, rows[0].numbers)
 
 
 COPYING = Kernel.GATHER, Kernel.GATHER_WORDS, Kernel.SCATTER, Kernel.SCATTER_SUBWORD, Kernel.MASKED_WORDS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from math import gcd
+from math import gcd, prod
 from typing import NamedTuple
 
 import numpy as np
@@ -140,6 +140,18 @@ class IndexedCopy:
         ]
         copy = replace(self, indexed=self.indexed.select(items), other=self.other.select(items))
         return copy.coalesced()
+
+    def stored_first(self) -> tuple[IndexedCopy, Layout]:
+        """Returns the copy with the dimensions of its one table first, packed, and the indexed layout."""
+        (table,) = self.tables
+        order = sorted(range(len(self.sizes)), key=lambda axis: table.strides[axis] == 0)
+        sizes = [self.sizes[axis] for axis in order]
+        rest = [self.sizes[axis] for axis in order if table.strides[axis] == 0]
+        strides = [0] * (len(sizes) - len(rest)) + [*Layout.packed(rest).strides]
+        first = table._replace(strides=tuple(table.strides[axis] for axis in order), step=prod(rest))
+        sides = Layout.of(sizes, strides), Layout.packed(sizes)
+        copy = replace(self, indexed=sides[0], other=sides[1], tables=(first,))
+        return copy, Layout.packed((table.extent, *rest))
 
     def flattened(self) -> IndexedCopy:
         """Makes short runs at each index indices of their own, if few indices serve many: rows are longer."""

@@ -9,8 +9,9 @@ from typing import Protocol
 
 from wgslice.layout import Layout
 from wgslice.plans.choose import WORTHWHILE, Choice, Estimate, Step, seconds_of
+from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.problem import PlanContext, counted
-from wgslice.plans.profiles import UNKNOWN, Costs
+from wgslice.plans.profiles import UNCALIBRATED, UNKNOWN, Costs
 from wgslice.plans.steps import BufferCopies, Clear, Memory, OnGrid, TextureCopy, prefixed
 
 COPY = "buffer copy"
@@ -137,11 +138,12 @@ class Plan:
             if each.reason is UNKNOWN or each.seconds < most_s or each.name.startswith(always)
         ]
 
-    def estimates(self) -> Iterator[tuple[str, str]]:
+    def _estimates(self, *, alone: bool) -> Iterator[tuple[str, str]]:
         """Labelled lines: the estimate, other strategies and their times, why some are rejected, remedies."""
         if self.costs is None or self.seconds is None:
             return
-        yield "estimate", f"{duration(self.seconds)} (cost model: {self.costs.origin})"
+        tuning = "; `wgslice tune` calibrates it" * self.costs.origin.endswith(UNCALIBRATED)
+        yield "estimate", f"{duration(self.seconds)} (cost model: {self.costs.origin}{tuning})"
         if self.choice is not None:
             others = []
             for number, each in enumerate(self.others):
@@ -154,34 +156,41 @@ class Plan:
         rejected = sorted(self.choice.unavailable if self.choice else (), key=lambda each: each.seconds)
         nearest = [each.name for each in rejected[:1]]
         yield from (("rejected", line) for line in reasons_of(self._rejected(COPY, *nearest)))
-        remedies = list(self._remedies(rejected, self.seconds, self.costs))
+        remedies = list(self._remedies(self.seconds, self.costs))
+        if alone and self.costs.submission_s > self.seconds / 2:
+            latency = duration(self.costs.submission_s)
+            remedies.append(f"other copies share its submission, whose latency is {latency} of the estimate")
         none = f"no known change is estimated to be {WORTHWHILE_PERCENT} % faster"
         yield from (("faster if", remedy) for remedy in remedies or [none])
 
-    def _remedies(self, rejected: Iterable[Estimate], seconds: float, costs: Costs) -> Iterator[str]:
-        """Yields the change of layouts or buffers of the least estimate, and that of submissions."""
+    def _remedies(self, seconds: float, costs: Costs) -> Iterator[str]:
+        """Yields changes of layouts, indices or buffers, each faster than those before."""
         before_s = seconds_of(self.before, costs)
-        fixed_s = costs.submission_s + before_s
-        found = [
-            (fixed_s + each.seconds, f"{each.because.remedy}: {each.name} at least ")
-            for each in rejected
-            if each.because.remedy
-        ]
+        changes: list[tuple[str, Choice | None, float]] = []
         if self.before:
             remedy = "input and output are in different buffers" if self.staged else "the offsets are packed"
-            found.append((seconds - before_s, f"{remedy}: "))
-        least_s, remedy = min(found, default=(seconds, ""))
-        if least_s < WORTHWHILE * seconds:
-            yield f"{remedy}{duration(least_s)}"
-        if costs.submission_s > seconds / 2:
-            latency = duration(costs.submission_s)
-            yield f"other copies share its submission, whose latency is {latency} of the estimate"
+            changes.append((remedy, self.choice, 0.0))
+        found = self.choice.changes() if self.choice else ()
+        changes += [(condition, choice, before_s) for condition, choice in found]
+        best_s = seconds
+        for condition, choice, other_s in changes:
+            if choice is None:
+                continue
+            changed_s = costs.submission_s + other_s + choice.seconds
+            if changed_s < WORTHWHILE * best_s:
+                best_s = changed_s
+                yield f"{condition}: {choice.name}, {duration(best_s)}"
 
     def __repr__(self) -> str:
         return str(self)
 
     def __str__(self) -> str:
-        header = f"{self.name}: {prefixed(self.nbytes)}, "
+        return self.printed()
+
+    def printed(self, *, alone: bool = True) -> str:
+        """The plan in lines, `alone` in its submission or not."""
+        masked = any(isinstance(step, IndexedDispatch) and step.copy.masked for step in self.steps)
+        header = f"{self.name}: {'at most ' * masked}{prefixed(self.nbytes)}, "
         header += self.tensors or f"{self.itemsize}-byte items, shape {self.shape or self.target.sizes}"
         if not self.steps:
             return f"{header}\n  note        no elements: nothing runs"
@@ -203,7 +212,7 @@ class Plan:
         lines += [(f"step {number}", f"{step}") for number, step in enumerate(self.steps[:STEPS_PRINTED], 1)]
         if len(self.steps) > STEPS_PRINTED:
             lines.append(("...", f"{len(self.steps) - STEPS_PRINTED} more steps"))
-        lines += self.estimates()
+        lines += self._estimates(alone=alone)
         return "\n".join([header, *(f"  {label:<10}  {text}" for label, text in lines)])
 
 
@@ -233,7 +242,7 @@ def reasons_of(rejected: Iterable[Estimate]) -> tuple[str, ...]:
     """A line for each reason, with the strategies that it rejects."""
     found: dict[str, list[str]] = {}
     for each in rejected:
-        found.setdefault(each.because.reason, []).append(each.name)
+        found.setdefault(each.text, []).append(each.name)
     return tuple(f"{', '.join(names)}: {reason}" for reason, names in found.items())
 
 

@@ -39,13 +39,6 @@ class Table(NamedTuple):
         return Span(0, whole_words(self.layout.size * self.itemsize))
 
 
-class Because(NamedTuple):
-    """Why a strategy is not applicable, and the condition under which it would be, if that is known."""
-
-    reason: str
-    remedy: str = ""
-
-
 class PlanContext(NamedTuple):
     """A plan context: limits, cost model and facts about the bound buffers."""
 
@@ -197,9 +190,7 @@ def strip_by_strip(source: Layout, target: Layout, each: int) -> tuple[Layout, L
 
 SHIFTED_STEPS = tuple(STEPS)  # between source elements that wide loads bring
 MIN_SHIFTED_NBYTES = 31  # a row that holds a block of 16 bytes wherever it begins
-UNPADDED = Because(
-    "an unpadded buffer ends inside a vector of 16 bytes", "buffers end after whole vectors of 16 bytes"
-)
+UNPADDED = "an unpadded buffer ends inside a vector of 16 bytes"
 
 
 class Problem:
@@ -271,32 +262,23 @@ class Problem:
 
     # reasons
 
-    def against_buffer_copies(self) -> Because:
+    def against_buffer_copies(self) -> str:
         """Returns why buffer copies are not applicable."""
-        usages = [
-            (self.context.copy_from, "the input buffer", "COPY_SRC"),
-            (self.context.copy_to, "the output buffer", "COPY_DST"),
-        ]
-        found = [
-            Because(f"{buffer} lacks usage {usage}", f"{buffer} has usage {usage}")
-            for has_usage, buffer, usage in usages
-            if not has_usage
-        ]
+        found = ["the input buffer lacks usage COPY_SRC"] * (not self.context.copy_from)
+        found += ["the output buffer lacks usage COPY_DST"] * (not self.context.copy_to)
         if not self.in_runs:
             found.append(self.apart())
             if self.row_nbytes % WORD_NBYTES:
-                multiple = f"a multiple of {WORD_NBYTES}"
-                reason = f"rows are {counted(self.row_nbytes)} long, not {multiple}"
-                found.append(Because(reason, f"their length is {multiple} bytes"))
+                found.append(f"rows are {counted(self.row_nbytes)} long, not a multiple of {WORD_NBYTES}")
         elif self.width_nbytes < WORD_NBYTES:
             found.append(self.uneven(WORD_NBYTES))
-        return joined("; ", found)
+        return "; ".join(found)
 
-    def short(self) -> Because:
+    def short(self) -> str:
         """Returns that rows are too short to hold an aligned vector of 16 bytes wherever they begin."""
         return too_short(self.row_nbytes, MIN_SHIFTED_NBYTES)
 
-    def against_tiles(self) -> Because:
+    def against_tiles(self) -> str:
         """Why permuted elements are no whole vectors of 16 bytes."""
         axis = self.tile_axis
         assert axis is not None
@@ -306,30 +288,26 @@ class Problem:
         strides = [stride for other, stride in enumerate(self.source.strides) if other != axis]
         return self.of(self.source.select(forwards), self.target).uneven(WIDEST_NBYTES, strides)
 
-    def apart(self) -> Because:
+    def apart(self) -> str:
         """Returns the strides that keep rows from being contiguous."""
         read, written, axis = self.read_step, self.write_step, self.tile_axis
         found, element = [], f"{self.width_nbytes}-byte elements"
         if read == 0:
-            found.append(Because("the input broadcasts one element along each row"))
+            found.append("the input broadcasts one element along each row")
         elif axis is not None:
             step = abs(self.source.strides[axis])
             step_text = f"{counted(step * self.width_nbytes)} apart" if step > 1 else "contiguous"
-            reason = f"input elements are {step_text} along coalesced dimension {axis}, not along rows"
-            found.append(Because(reason, "the output has the input's order of dimensions"))
+            found.append(f"input elements are {step_text} along coalesced dimension {axis}, not along rows")
         else:
             if abs(read) != 1:
-                reason = f"{element} of an input row are {counted(abs(read) * self.width_nbytes)} apart"
-                found.append(Because(reason, "elements of an input row are contiguous"))
+                found.append(f"{element} of an input row are {counted(abs(read) * self.width_nbytes)} apart")
             if read < 0:
-                remedy = "the output has the input's direction along rows"
-                found.append(Because("the input is reversed along rows", remedy))
+                found.append("the input is reversed along rows")
         if written != 1:
-            reason = f"{element} of an output row are {counted(written * self.width_nbytes)} apart"
-            found.append(Because(reason, "elements of an output row are contiguous"))
-        return joined(", and ", found)
+            found.append(f"{element} of an output row are {counted(written * self.width_nbytes)} apart")
+        return ", and ".join(found)
 
-    def uneven(self, unit_nbytes: int = WIDEST_NBYTES, strides: Sequence[int] | None = None) -> Because:
+    def uneven(self, unit_nbytes: int = WIDEST_NBYTES, strides: Sequence[int] | None = None) -> str:
         """Returns which row lengths, offsets and strides, by default of rows, are unaligned to a unit."""
         found = []
         if self.row_nbytes % unit_nbytes:
@@ -344,22 +322,12 @@ class Problem:
                 distances = [abs(stride) * self.width_nbytes for stride in outer]
                 odd = [distance for distance in distances if distance % unit_nbytes]
                 found += [f"{side} rows are {counted(distance)} apart" for distance in dict.fromkeys(odd)]
-        unaligned = f"unaligned to {unit_nbytes} bytes: {'; '.join(found)}"
-        return Because(unaligned, f"rows, strides and offsets are multiples of {unit_nbytes} bytes")
+        return f"unaligned to {unit_nbytes} bytes: {'; '.join(found)}"
 
 
-def joined(separator: str, found: Sequence[Because]) -> Because:
-    """Several reasons as one, whose remedy is all of theirs."""
-    reasons, remedies = zip(*found, strict=True)
-    return Because(separator.join(reasons), " and ".join(remedies) if all(remedies) else "")
-
-
-def too_short(row_nbytes: int, least_nbytes: int) -> Because:
+def too_short(row_nbytes: int, least_nbytes: int) -> str:
     """The reason against rows of fewer bytes than a kernel copies."""
-    needed = f"at least {least_nbytes}"
-    return Because(
-        f"rows are {counted(row_nbytes)} long; {needed} are needed", f"rows are {needed} bytes long"
-    )
+    return f"rows are {counted(row_nbytes)} long; at least {least_nbytes} are needed"
 
 
 def counted(nbytes: int) -> str:

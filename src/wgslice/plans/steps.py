@@ -85,7 +85,7 @@ class BufferCopies:
 
     def __str__(self) -> str:
         sides = read_and_written(self.reads, self.writes)
-        return f"{self.name} of {prefixed(self.nbytes)}{sides}: {self.reason}"
+        return f"{self.name} of {prefixed(self.nbytes)}{sides}, without a kernel: {self.reason}"
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from wgslice.layout import Layout
 from wgslice.plans.choose import OTHER, Reason
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import layers_of
-from wgslice.plans.problem import LARGEST_BINDING_NBYTES, Because, PlanContext, span_of
+from wgslice.plans.problem import LARGEST_BINDING_NBYTES, PlanContext, span_of
 from wgslice.plans.profiles import FAILED, Costs, Limits
 from wgslice.plans.steps import BufferCopies, Places, Span
 from wgslice.plans.windows import Numbers, Windows, Winners
@@ -295,21 +295,21 @@ class WindowProblem:
         )
 
     @cached_property
-    def against_line(self) -> Because | None:
+    def against_line(self) -> str | None:
         """The reason against copies of rows, by kernels or buffer copies."""
         row, windows, tensor, batch = self.row, self.windows, self.tensor, self.batch
         step, size = windows.steps[row.axis], tensor.sizes[row.axis]
         of_tensor, of_batch = self.sides
         if step != 1 and (self.inserts or step not in ROW_STEPS or self.itemsize == WIDEST_NBYTES):
-            return Because(f"elements of a window row are {step} apart", "windows have stride 1 along rows")
+            return f"elements of a window row are {step} apart"
         if not is_contiguous(tensor, row.axis, row.unit):
             return gapped(of_tensor)
         if not self.inserts and not batch.is_packed:
-            return Because(f"the {of_batch} is not packed", f"the {of_batch} is packed")
+            return f"the {of_batch} is not packed"
         if windows.sizes[row.axis] > 1 and batch.strides[row.axis + 1] != row.unit:
             return gapped(of_batch)
         if windows.extents[row.axis] + size > I32_MAX:
-            return Because(f"a dimension of {size} elements exceeds 32-bit signed offsets")
+            return f"a dimension of {size} elements exceeds 32-bit signed offsets"
         return None
 
     @cached_property
@@ -339,7 +339,7 @@ class WindowProblem:
         if row.mirrored:
             return "windows are reversed along rows"
         if windows.offsets is None:
-            return Because("the offsets are in device memory", "the offsets are in an array of the host")
+            return "the offsets are in device memory"
         if not self.context.buffer_copies:
             return "a buffer lacks usage COPY_SRC or COPY_DST"
         if row.nbytes % WORD_NBYTES:
@@ -382,10 +382,9 @@ def halved(
         yield from halved([*ranges[:axis], half, *ranges[axis + 1 :]], excess)
 
 
-def gapped(side: str) -> Because:
+def gapped(side: str) -> str:
     """The reason against rows that are not contiguous in the input or the output."""
-    elements = "elements of a window row are"
-    return Because(f"{elements} not contiguous in the {side}", f"{elements} contiguous in the {side}")
+    return f"elements of a window row are not contiguous in the {side}"
 
 
 def is_contiguous(layout: Layout, axis: int, unit: int) -> bool:

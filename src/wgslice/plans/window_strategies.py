@@ -5,18 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from math import gcd, inf
 from typing import TypeAlias
+
+import numpy as np
 
 from wgslice.arguments import U32_MAX
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout
-from wgslice.plans.choose import OTHER, Applies, Estimate, Reason, Step, Strategy, anything, choose, where
+from wgslice.plans.choose import (
+    OTHER,
+    Applies,
+    Choice,
+    Estimate,
+    OnPrint,
+    Reason,
+    Step,
+    Strategy,
+    anything,
+    choose,
+    where,
+)
 from wgslice.plans.copy_strategies import MIN_OF_BLOCKS
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import EXTRACTING, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import Insertion
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner, in_order
-from wgslice.plans.problem import UNPADDED, Because, PlanContext, too_short
+from wgslice.plans.problem import UNPADDED, PlanContext, too_short
 from wgslice.plans.profiles import FAILED, UNKNOWN, untrusted, windows_class
 from wgslice.plans.steps import BufferCopies, Memory
 from wgslice.plans.window_problem import WindowProblem
@@ -69,7 +84,7 @@ def plan_windows(
     problem = WindowProblem(
         windows, tensor, batch, itemsize, context, inserts, asked.numbers, asked.contested
     )
-    choice = choose(problem, WINDOWS, changed_windows)
+    choice = choose(problem, WINDOWS, OnPrint(further_rejected, changes_of_windows))
     if choice is None:
         raise NoKernelError(untrusted(f"windows of sizes {windows.sizes}", context.limits))
     steps, scratch = in_order(choice.steps), winners_scratch(choice.steps)
@@ -172,7 +187,7 @@ def blocks(steps_of: Callable[[WindowProblem], Iterable[Step]], problem: WindowP
     if rest is None:
         return []
     found = (step for step in rest.steps if isinstance(step, WindowDispatch))
-    return [*steps, *(replace(step, reason=f"{step.reason}; {UNPADDED.reason}") for step in found)]
+    return [*steps, *(replace(step, reason=f"{step.reason}; {UNPADDED}") for step in found)]
 
 
 def against_inserted_words(problem: WindowProblem) -> Reason | None:
@@ -218,22 +233,64 @@ def least_seconds(kernel: Kernel, problem: WindowProblem) -> float:
     return costs.dispatch_s + invocations * (work.invocation_s + each * block_seconds(problem, work))
 
 
-# changed windows
-
-UNALIGNED = Because("rows are unaligned to 16 bytes", "rows and their offsets are multiples of 16 bytes")
-OVERLAPPING = Because("windows may overlap", 'windows are disjoint, as overlap="disjoint" promises')
+# what is printed
 
 
-def changed_windows(problem: WindowProblem) -> Iterator[Estimate]:
-    """Yields the kernel of rows on windows that are disjoint, or else aligned."""
-    because = OVERLAPPING if problem.contested else UNALIGNED if problem.unaligned else None
-    if because is None or problem.row.nbytes < WIDEST_NBYTES or problem.against_rows:
+def further_rejected(problem: WindowProblem) -> Iterator[Estimate]:
+    """Yields the kernel of rows on windows that are disjoint, or else aligned, and why it is not that."""
+    reason = "windows may overlap" if problem.contested else "rows are unaligned to 16 bytes"
+    if not (problem.contested or problem.unaligned):
+        return
+    if problem.row.nbytes < WIDEST_NBYTES or problem.against_rows:
         return
     kernel = Kernel.INSERT_ROWS if problem.inserts else Kernel.WINDOW_ROWS
     name = "without a last-writer pass" if problem.contested else "of aligned rows"
     class_ = windows_class(kernel, WIDEST_NBYTES, mirrored=problem.row.mirrored)
     nbytes = problem.nbytes * (MIN_OF_BLOCKS if problem.contested else 1)
-    yield Estimate(f"{kernel.value} {name}", problem.costs.least_seconds(class_, nbytes), True, because)
+    yield Estimate(f"{kernel.value} {name}", problem.costs.least_seconds(class_, nbytes), True, reason)
+
+
+def changes_of_windows(problem: WindowProblem) -> Iterator[tuple[str, Choice | None]]:
+    """Yields the choices for the same windows with other offsets or layouts, each with its condition."""
+    windows, tensor, axis = problem.windows, problem.tensor, problem.row.axis
+    padded = problem.context._replace(source_capacity_nbytes=inf, target_capacity_nbytes=inf)
+    if problem.contested:
+        disjoint = replace(problem, contested=False)
+        yield 'windows are disjoint, as overlap="disjoint" promises', choose(disjoint, WINDOWS)
+    elif windows.offsets is None and not problem.inserts:
+        known = replace(windows, offsets=np.zeros((windows.count, tensor.rank), np.int32))
+        on_host = replace(problem, windows=known, context=problem.context._replace(table=None))
+        yield "the offsets are in an array of the host", choose(on_host, WINDOWS)
+    if windows.steps[axis] != 1:
+        extents = *windows.extents[:axis], windows.sizes[axis], *windows.extents[axis + 1 :]
+        steps = *windows.steps[:axis], 1, *windows.steps[axis + 1 :]
+        closer = replace(problem, windows=replace(windows, extents=extents, steps=steps))
+        yield "windows have stride 1 along rows", choose(closer, WINDOWS)
+    elif problem.unaligned and tensor.is_packed and problem.batch.is_packed:
+        unit = WIDEST_NBYTES // gcd(WIDEST_NBYTES, problem.row.unit * problem.itemsize)
+        sizes, extents = (
+            (*sizes[:axis], -(-sizes[axis] // unit) * unit, *sizes[axis + 1 :])
+            for sizes in (tensor.sizes, windows.extents)
+        )
+        offsets = windows.offsets
+        if offsets is not None:
+            offsets = offsets.copy()
+            offsets[:, axis] -= offsets[:, axis] % unit
+        aligned = replace(
+            problem,
+            windows=replace(windows, extents=extents, offsets=offsets),
+            tensor=Layout.packed(sizes),
+            batch=Layout.packed((windows.count, *extents)),
+            context=padded,
+        )
+        yield "rows and their offsets are multiples of 16 bytes", choose(aligned, WINDOWS)
+    names = [
+        name for name, side in zip(problem.sides, (tensor, problem.batch), strict=True) if not side.is_packed
+    ]
+    if names:
+        sides = Layout.packed(tensor.sizes), Layout.packed(problem.batch.sizes)
+        packed = replace(problem, tensor=sides[0], batch=sides[1], context=padded)
+        yield f"the {' and the '.join(names)} {'are' if names[1:] else 'is'} packed", choose(packed, WINDOWS)
 
 
 # windows one by one
