@@ -58,6 +58,7 @@ def test_cases_are_distinct_and_span_what_they_should() -> None:
         assert case.work.of(array).nbytes == case.nbytes
 
 
+@pytest.mark.first_adapter
 @pytest.mark.parametrize("case", [TINY, TINY_PERMUTE], ids=["slice", "permute"])
 def test_a_slice_is_verified_and_timed_on_every_contender(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, case: Case

@@ -24,6 +24,7 @@ from wgslice.plans.kernels import Kernel
 from wgslice.shaders import kernel_module
 
 
+@pytest.mark.first_adapter
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OPERATIONS)
 @given(data=st.data())

@@ -480,15 +480,17 @@ def test_each_kernel_at_the_edges_of_its_conditions(
 
 
 @pytest.mark.slow  # compiles every kernel anew
+@pytest.mark.parametrize(
+    "profile", [pytest.param(CPU, id="cpu", marks=pytest.mark.deep), pytest.param(GPU, id="gpu")]
+)
 @pytest.mark.parametrize("kernel", CONDITIONS, ids=lambda kernel: kernel.value)
 @on_one_adapter  # adapters differ in what they read there, but none does in what is clamped
 def test_no_kernel_needs_what_is_out_of_bounds(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel, profile: Profile
 ) -> None:
     """Adapters differ in what they read there."""
     compiling(monkeypatch, device, clamped_module)
-    for profile in (CPU, GPU):
-        check_conditions(device, kernel, profile)
+    check_conditions(device, kernel, profile)
 
 
 def plan_of(

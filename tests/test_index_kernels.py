@@ -50,6 +50,7 @@ def test_reference_implementations_write_what_numpy_does(kernel: Kernel, profile
     assert seen >= 50
 
 
+@pytest.mark.first_adapter
 @PROFILES
 @pytest.mark.parametrize(
     "kernel",

@@ -736,6 +736,7 @@ def test_kernels_at_both_sides_of_each_condition() -> None:
         assert steps_of(**given) == kernels, arguments
 
 
+@pytest.mark.first_adapter
 @pytest.mark.parametrize("profile", default_tier(PROFILES, NAMES, 2))
 def test_rows_from_and_to_every_byte(device: wg.Device, profile: Profile) -> None:
     """Rows of lengths around a block and two, forwards and backwards, of some channels, clipped or not."""

@@ -632,16 +632,18 @@ def check_conditions(device: wg.Device, kernel: Kernel, profile: Profile) -> Non
 
 @pytest.mark.slow  # compiles every kernel anew
 @pytest.mark.parametrize(
+    "profile", [pytest.param(CPU, id="cpu", marks=pytest.mark.deep), pytest.param(GPU, id="gpu")]
+)
+@pytest.mark.parametrize(
     "kernel", [kernel for kernel in CONDITIONS if kernel is not Kernel.SLICE1], ids=lambda k: k.value
 )
 @on_one_adapter  # adapters differ in what they read there, but none does in what is clamped
 def test_no_kernel_needs_what_is_out_of_bounds(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel, profile: Profile
 ) -> None:
     """Adapters differ in what they read there."""
     compiling(monkeypatch, device, clamped_module)
-    for profile in (CPU, GPU):
-        check_conditions(device, kernel, profile)
+    check_conditions(device, kernel, profile)
 
 
 def test_a_kernel_is_parsed_once(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,7 @@ def after(number):
             os._exit(status)
     return os.waitpid(child, 0)[1]
 
-for number in range(1, 10_000):
+for number in range(1, 10_000, every):
     if begin is not None:
         begin()
     status = after(number)
@@ -140,11 +140,16 @@ begin = None
 """
 
 
-def killed(program: str, folder: Path, *arguments: str) -> list[tuple[int, object, int]]:
+# All calls of the file system, or some of them: of a command that makes some hundred.
+CALLS = pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.deep), 19])
+
+
+def killed(program: str, folder: Path, *arguments: str, every: int = 1) -> list[tuple[int, object, int]]:
     """The status of each child, what was at the target after it, and the number of files left beside it."""
     folder.mkdir()
+    script = f"import sys\n{program}\nevery = {every}\n{KILLING}"
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", f"import sys\n{program}\n{KILLING}", str(folder), *arguments],
+        [sys.executable, "-W", "ignore", "-c", script, str(folder), *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -155,14 +160,14 @@ def killed(program: str, folder: Path, *arguments: str) -> list[tuple[int, objec
     return outcomes
 
 
-def check(outcomes: list[tuple[int, object, int]], before: object, new: object) -> None:
+def check(outcomes: list[tuple[int, object, int]], before: object, new: object, *, least: int = 8) -> None:
     """Each child but the last was killed, and found old or new content; the last left no other file."""
     states = [found for _, found, _ in outcomes]
     assert {status for status, _, _ in outcomes[:-1]} == {9}
     assert all(found in (before, None, new) for found in states), states
     assert states[-1] == new
     assert outcomes[-1][2] == 0
-    assert len(outcomes) > 8
+    assert len(outcomes) > least
 
 
 def test_a_killed_process_leaves_a_file_as_before_or_new(tmp_path: Path) -> None:
@@ -176,11 +181,14 @@ def test_a_killed_process_leaves_a_folder_whole_or_absent(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_killed_tuning_leaves_its_record_whole_or_absent(tmp_path: Path) -> None:
-    check(killed(TUNING, tmp_path / "out", json.dumps(MEASURED), ADAPTERS[0]), None, ["new"])
+@CALLS
+def test_a_killed_tuning_leaves_its_record_whole_or_absent(tmp_path: Path, every: int) -> None:
+    outcomes = killed(TUNING, tmp_path / "out", json.dumps(MEASURED), ADAPTERS[0], every=every)
+    check(outcomes, None, ["new"], least=1)
 
 
 @pytest.mark.slow
+@CALLS
 @pytest.mark.parametrize("suffix", [".npy", ".zarr", ".png"])
-def test_a_killed_command_leaves_its_output_whole_or_absent(tmp_path: Path, suffix: str) -> None:
-    check(killed(COMMAND, tmp_path / "out", suffix, ADAPTERS[0]), None, "new")
+def test_a_killed_command_leaves_its_output_whole_or_absent(tmp_path: Path, suffix: str, every: int) -> None:
+    check(killed(COMMAND, tmp_path / "out", suffix, ADAPTERS[0], every=every), None, "new", least=1)

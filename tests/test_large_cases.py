@@ -72,6 +72,7 @@ def plan_of(case: Case, limits: Limits) -> wg.Plan:
     return planned_copy(limits, case.source, case.output, case.width, copy_to=case.copyable)
 
 
+@pytest.mark.first_adapter
 @pytest.mark.slow
 @given(case=large_cases(), workgroups=workgroups)
 def test_large_slices_recorded_on_the_callers_buffers(device: wg.Device, case: Case, workgroups: int) -> None:

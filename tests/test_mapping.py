@@ -78,6 +78,7 @@ def check_mapping(
     assert seen >= 20
 
 
+@pytest.mark.first_adapter
 @pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("kernel", CONDITIONS, ids=lambda kernel: kernel.value)
 def test_invocations_write_what_the_reference_writes(

@@ -124,6 +124,7 @@ def test_repeat_is_numpys(device: wg.Device, data: st.DataObject) -> None:
     check_same(result.numpy(), np.repeat(x.array, repeats, axis))
 
 
+@pytest.mark.first_adapter
 @pytest.mark.parametrize("mode", MODES)
 @given(data=st.data())
 def test_pad_is_numpys(device: wg.Device, mode: Any, data: st.DataObject) -> None:

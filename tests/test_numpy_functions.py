@@ -248,6 +248,7 @@ def tensors_in(found: Any) -> list[wg.Tensor]:
     ]
 
 
+@pytest.mark.first_adapter
 @pytest.mark.parametrize("name", EVERYTHING)
 @given(data=st.data())
 def test_what_numpy_gives_of_arrays(device: wg.Device, name: str, data: st.DataObject) -> None:

@@ -136,6 +136,7 @@ def test_programs_run_before_the_change(tmp_path: Path, program: str) -> None:
     run_program(program, tmp_path)
 
 
+@pytest.mark.first_adapter
 @pytest.mark.parametrize("program", [marked(*each, each[1]) for each in PROGRAMS[1::2]])
 def test_programs_run_after_the_change(device: wg.Device, tmp_path: Path, program: str) -> None:
     assert "wgslice" in program

@@ -306,6 +306,7 @@ def test_docstrings_of_functions_are_complete(function: Any) -> None:
     check_docstring(function)
 
 
+@pytest.mark.first_adapter
 @pytest.mark.parametrize(
     "documented",
     [

@@ -166,6 +166,7 @@ def test_ci_runs_the_linux_job() -> None:
     assert steps("site") == ["python3 run docs --no-serve"]  # as the tests of the API reference build it
 
 
+@pytest.mark.deep  # the workflow runs them: a wheel, and an environment for it
 def test_the_linux_steps_of_packages_run() -> None:
     """By bash that ends at the first failure, as GitHub runs them."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
