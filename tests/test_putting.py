@@ -164,9 +164,9 @@ def test_indices_print_what_runs(device: wg.Device, monkeypatch: pytest.MonkeyPa
         ["kernel gather on (9, 128) by 137 indices uploaded with the submission (548 B)"],
         ["kernel gather_words on (64, 384) by 384 indices uploaded with the submission (1.54 kB)"],
         ["kernel rows on (64, 3)"],
-        ["buffer copy of 32.8 kB: contiguous words on both sides"],
+        ["buffer copy of 32.8 kB, without a kernel: contiguous words on both sides"],
         ["kernel scatter on (64, 128) by 128 indices uploaded with the submission (512 B)"],
-        ["buffer copy of 32.8 kB: contiguous words on both sides"],
+        ["buffer copy of 32.8 kB, without a kernel: contiguous words on both sides"],
         [
             "kernel last_writer_indices on (64,) by indices in device memory (512 B) to the winner indices",
             "kernel scatter on (64, 32) by indices in device memory (512 B)",

@@ -87,13 +87,13 @@ def test_printed_window_plans_have_estimates_of_strategies() -> None:
         *("window_rows", "window_words", "extract_windows")
     ]
     assert "\n  considered  window_words " in str(plan)
-    assert f"  estimate    {(plan.seconds or 0) * 1e6:.3g} us (cost model: {CPU.costs.origin})" in str(plan)
+    assert f"  estimate    {(plan.seconds or 0) * 1e6:.3g} us (cost model: {CPU.costs.origin};" in str(plan)
     assert plan.rejected == ()
 
 
 @pytest.mark.parametrize(("count", "rows_apart"), [(50, 1), (10**6, 3)], ids=["overlapping", "a million"])
 @pytest.mark.parametrize("on_gpu", [False, True], ids=["host", "device"])
-def test_printing_a_plan_of_windows_asks_no_strategy(
+def test_printed_plans_of_windows_list_what_was_estimated(
     on_gpu: bool, count: int, rows_apart: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of extracted windows and of inserted ones, also where offsets are packed or copied first."""
@@ -126,7 +126,6 @@ def test_printing_a_plan_of_windows_asks_no_strategy(
                 calls.clear()
                 assert on_gpu or plan.others
                 assert ("considered  none: only " in str(plan)) != bool(plan.others)
-                assert calls == []
 
 
 # both sides of where costs change a choice
@@ -239,7 +238,9 @@ COPYING = replace(CPU, costs=replace(CPU.costs, copy_s=0.0, copy_bytes_per_s=1e3
 def test_whole_images_may_be_a_buffer_copy_each() -> None:
     plan = whole_images()
     (step,) = plan.steps
-    assert str(step) == "30 buffer copies of 384 B: windows of contiguous words on both sides"
+    assert (
+        str(step) == "30 buffer copies of 384 B, without a kernel: windows of contiguous words on both sides"
+    )
     assert plan.rejected == ()
     assert "considered  window_rows " in str(plan)
     assert plan.seconds == COPYING.costs.submission_s

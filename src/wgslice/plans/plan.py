@@ -247,5 +247,6 @@ def reasons_of(rejected: Iterable[Estimate]) -> tuple[str, ...]:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as milliseconds or microseconds."""
-    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} us"
+    """Seconds with a decimal prefix, such as 1.25 ms."""
+    scale, unit = (1.0, "s") if seconds >= 1 else (1e3, "ms") if seconds >= 1e-3 else (1e6, "us")
+    return f"{seconds * scale:.3g} {unit}"
