@@ -26,6 +26,8 @@ from hypothesis import HealthCheck, settings
 import wgslice as wg
 from wgslice.calibration.store import folder
 
+collect_ignore = ["suites"]  # their tests run in the environment of `run suites` only
+
 # The user's calibration is not read: tests, and the processes that they start, share an empty cache folder.
 CACHE_VARIABLES = ("XDG_CACHE_HOME", "WIN_PD_OVERRIDE_LOCAL_APPDATA")
 if "PYTEST_XDIST_WORKER" not in os.environ:

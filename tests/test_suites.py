@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from suites import report, verdicts
 from suites.checkouts import check_out, find_clone
 from suites.table import SUITES
@@ -137,7 +136,7 @@ def test_what_tests_ask_is_recorded(tmp_path: Path) -> None:
     kept = tmp_path / "records.jsonl"
     options = ["-c", "/dev/null", "--rootdir=.", "-p", "no:cacheprovider", "-p", "suites.recording"]
     command = [sys.executable, "-m", "pytest", *options, f"--records={kept}"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     records = {each["id"].partition("::")[2]: each for each in map(json.loads, kept.read_text().splitlines())}
     found = {
@@ -159,7 +158,7 @@ def test_what_tests_ask_is_recorded(tmp_path: Path) -> None:
     "suite", [suite for suite in SUITES if suite.name in report.read()], ids=lambda suite: suite.name
 )
 def test_results_are_of_the_commit_and_have_no_failures(suite: Any) -> None:
-    left_out = verdicts.read(ROOT / "suites" / "left_out" / f"{suite.name}.toml")
+    left_out = verdicts.read(ROOT / "tests" / "suites" / "left_out" / f"{suite.name}.toml")
     assert {each.kind for each in left_out} <= {REFUSED, NOT_APPLICABLE, MISSING}
     assert all(each.reason and each.tests for each in left_out)
     result = report.read()[suite.name]

@@ -11,7 +11,7 @@ class Suite(NamedTuple):
     name: str
     repository: str  # owner/name on GitHub
     commit: str
-    folder: str  # where pytest runs: in the checkout, or in this one if it begins with suites/
+    folder: str  # where pytest runs: in the checkout, or in this one if it begins with tests/suites/
     tests: tuple[str, ...]  # files and folders
     plugins: tuple[str, ...]  # of pytest: they put tensors where the suite has arrays
     packages: tuple[str, ...] = ()  # besides wgslice, pytest and hypothesis
@@ -23,10 +23,18 @@ class Suite(NamedTuple):
 
 
 ZARR = "zarr-developers/zarr-python", "d44f9f92ab4f12a8008de2553a7c9988669e3910"
-ZARR_TESTS = ("tests/test_indexing.py", "tests/test_properties.py")
-ZARR_PLUGINS = ("_hypothesis_pytestplugin", "pytest_asyncio.plugin", "suites.plugins.zarr")
-ZARR_BUFFER = ("ZARR_NDBUFFER", "wgslice.zarr.NDBuffer")
 HYPOTHESIS = "_hypothesis_pytestplugin"
+ZARR_SUITE = Suite(
+    "zarr",
+    *ZARR,
+    ".",
+    ("tests/test_indexing.py", "tests/test_properties.py"),
+    (HYPOTHESIS, "pytest_asyncio.plugin", "suites.plugins.zarr"),
+    packages=("pytest-asyncio==1.5.0", "zarr"),
+    sources=("src",),
+    options=("-o", "asyncio_mode=auto"),
+    environment=(("ZARR_NDBUFFER", "wgslice.zarr.NDBuffer"),),
+)
 
 SUITES = (
     Suite(
@@ -50,11 +58,12 @@ SUITES = (
     Suite(
         "zarr-indexing-kit",
         *ZARR,
-        "suites/kit",
+        "tests/suites/kit",
         ("test_zarr_indexing.py",),
         (HYPOTHESIS,),
         packages=("zarr-indexing",),
         sources=("packages/zarr-indexing/src",),
+        options=("--confcutdir=.",),
     ),
     Suite(
         "zarr-indexing",
@@ -65,27 +74,9 @@ SUITES = (
         packages=("zarr", "zarr-indexing"),
         sources=("packages/zarr-indexing/src",),
     ),
-    Suite(
-        "zarr",
-        *ZARR,
-        ".",
-        ZARR_TESTS,
-        ZARR_PLUGINS,
-        packages=("pytest-asyncio==1.5.0", "zarr"),
-        sources=("src",),
-        options=("-o", "asyncio_mode=auto"),
-        environment=(ZARR_BUFFER,),
-    ),
-    Suite(
-        "zarr-chunkwise",
-        *ZARR,
-        ".",
-        ZARR_TESTS,
-        ZARR_PLUGINS,
-        packages=("pytest-asyncio==1.5.0", "zarr"),
-        sources=("src",),
-        options=("-o", "asyncio_mode=auto"),
-        environment=(ZARR_BUFFER, ("SUITE_CHUNKWISE", "1")),
+    ZARR_SUITE,
+    ZARR_SUITE._replace(
+        name="zarr-chunkwise", environment=(*ZARR_SUITE.environment, ("SUITE_CHUNKWISE", "1"))
     ),
     Suite(
         "dask",
@@ -133,7 +124,7 @@ SUITES = (
                 *("inspection_functions", "constants", "array_object", "dlpack", "has_names", "signatures"),
             )
         ),
-        (HYPOTHESIS, "pytest_metadata.plugin", "pytest_jsonreport.plugin", "suites.plugins.array_api"),
+        (HYPOTHESIS, "pytest_metadata.plugin", "pytest_jsonreport.plugin"),
         packages=("ndindex==1.10.1", "pytest-json-report==1.5.0"),
         sources=(".",),
         options=("--max-examples=10",),

@@ -12,7 +12,7 @@ from typing import Any
 from suites.table import SUITES
 from suites.verdicts import CLASSES
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 RESULTS = Path(__file__).parent / "results.json"
 PAGE = ROOT / "docs" / "suites.md"
 TABLE = re.compile(r"(?<=<!-- results -->\n)(.*\n)*(?=<!-- end of results -->)")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from suites.table import Suite
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 LOCK = ROOT / ".ci" / "lock.txt"
 NEEDED = (3, 12)  # by Zarr's packages
 TESTING = ("pytest", "pytest-xdist", "hypothesis")

@@ -22,7 +22,7 @@ from suites.checkouts import check_out
 from suites.table import SUITES, Suite
 
 HERE = Path(__file__).parent
-ROOT = HERE.parent
+ROOT = HERE.parents[1]
 WORK = ROOT / ".suites"
 MAX_PROCESSES = 8  # each of which holds a device
 
@@ -76,10 +76,10 @@ def run(suite: Suite, python: Path, kept: Path, arguments: argparse.Namespace) -
     check_out(suite.repository, suite.commit, checkout, arguments.clones)
     for submodule, repository, commit in suite.submodules:
         check_out(repository, commit, checkout / submodule, arguments.clones)
-    folder = (ROOT if suite.folder.startswith("suites/") else checkout) / suite.folder
+    folder = (ROOT if suite.folder.startswith("tests/suites/") else checkout) / suite.folder
     kept.parent.mkdir(exist_ok=True)
     kept.unlink(missing_ok=True)
-    paths = [*(str(checkout / source) for source in suite.sources), str(ROOT)]
+    paths = [*(str(checkout / source) for source in suite.sources), str(HERE.parent)]
     variables = {
         **os.environ,
         **dict(suite.environment),
