@@ -73,7 +73,7 @@ class Browser:
             raise FileNotFoundError("Chromium is missing: apt-get install chromium")
         self.errors: list[str] = []
         self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        self.log = tempfile.TemporaryFile()  # noqa: SIM115
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115 -- read when Chromium has ended
         command = [program, *FLAGS, f"--user-data-dir={self.profile.name}", "about:blank"]
         self.process = subprocess.Popen(
             ["sh", "-c", ON_DESCRIPTORS, "sh", *command],

@@ -71,6 +71,18 @@ def made(seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
     return x, y
 
 
+def check_replay(device: wg.Device, program: wg.Program, function: Callable[..., Any], seed: int) -> None:
+    """Compare what a program returns and writes with what its function does with arrays."""
+    arrays = made(seed)
+    tensors = [wg.asarray(each, device=device) for each in arrays]
+    returned = as_arrays(program(x=tensors[0], y=tensors[1]))
+    expected = as_arrays(function(*arrays))
+    assert len(returned) == len(expected)
+    for one, other in zip([*returned, *map(np.asarray, tensors)], [*expected, *arrays], strict=True):
+        assert one.dtype == other.dtype
+        assert np.array_equal(one, other)
+
+
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
 def test_replays_give_what_the_function_gives(device: wg.Device, function: Callable[..., Any]) -> None:
     x, y = (wg.asarray(each, device=device) for each in made(0))
@@ -78,14 +90,7 @@ def test_replays_give_what_the_function_gives(device: wg.Device, function: Calla
     for each, before in zip((x, y), made(0), strict=True):
         assert np.array_equal(each.numpy(), before)  # nothing ran
     for seed in (1, 1, 2):
-        arrays = made(seed)
-        tensors = [wg.asarray(each, device=device) for each in arrays]
-        returned = as_arrays(program(x=tensors[0], y=tensors[1]))
-        expected = as_arrays(function(*arrays))
-        assert len(returned) == len(expected)
-        for one, other in zip([*returned, *map(np.asarray, tensors)], [*expected, *arrays], strict=True):
-            assert one.dtype == other.dtype
-            assert np.array_equal(one, other)
+        check_replay(device, program, function, seed)
 
 
 def test_a_second_replay_reads_what_changed_in_the_same_buffers(device: wg.Device) -> None:

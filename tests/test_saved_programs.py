@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
-from test_programs import FUNCTIONS, as_arrays, made
+from test_programs import FUNCTIONS, as_arrays, check_replay, made
 
 import wgslice as wg
 from wgslice.cli import main
@@ -48,14 +48,7 @@ def test_a_loaded_program_gives_what_the_function_gives(
     program = wg.load_program(tmp_path / "saved", device)
     assert program.input_names == ("x", "y")
     for seed in (1, 2):
-        arrays = made(seed)
-        tensors = [wg.asarray(each, device=device) for each in arrays]
-        returned = as_arrays(program(x=tensors[0], y=tensors[1]))
-        expected = as_arrays(function(*arrays))
-        assert len(returned) == len(expected)
-        for one, other in zip([*returned, *map(np.asarray, tensors)], [*expected, *arrays], strict=True):
-            assert one.dtype == other.dtype
-            assert np.array_equal(one, other)
+        check_replay(device, program, function, seed)
 
 
 def test_the_same_program_saves_the_same_bytes(device: wg.Device, tmp_path: Path) -> None:
