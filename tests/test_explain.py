@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from dataclasses import replace
 from math import prod
@@ -247,25 +248,19 @@ PERMUTED = Layout.of((512, 512), (1, 512))
 ALIGNED = "rows, strides and offsets are multiples of 16 bytes"
 REMEDIES = {  # of a copy, and the copy that is changed as they say
     ALIGNED: (planned(Layout.of((90000, 30), (40, 1)), 1), planned(Layout.of((90000, 32), (48, 1)), 1)),
-    "elements of input rows are contiguous": (
-        planned(Layout.of((512, 512), (1600, 3)), 1),
-        planned(Layout.of((512, 512), (1600, 1)), 1),
-    ),
-    f"elements of input rows are contiguous, and {ALIGNED}": (
-        planned(Layout.of((1000, 301), (1000, -3), 903), 1),
-        planned(Layout.of((1000, 304), (1008, 1)), 1),
-    ),
-    "elements of output rows are contiguous": (
-        planned(LARGE, target=Layout.of((512, 512), (1100, 2))),
-        planned(LARGE, target=Layout.of((512, 512), (1100, 1))),
+    "the input is contiguous": (planned(Layout.of((512, 512), (1600, 3)), 1), planned(LARGE, 1)),
+    "the output is contiguous": (planned(LARGE, target=Layout.of((512, 512), (1100, 2))), planned(LARGE)),
+    "the input and the output are contiguous": (
+        planned(Layout.of((512, 512), (1600, 3)), 1, target=Layout.of((512, 512), (1100, 2))),
+        planned(LARGE, 1),
     ),
     "the output has the input's order of dimensions": (
         planned(PERMUTED),
         planned(LARGE),
     ),
     "the buffers have usages COPY_SRC and COPY_DST": (planned(LARGE, copy_from=False), planned(LARGE)),
-    "the input is not reversed along rows": (planned(Layout.of((512, 512), (512, -1), 511)), planned(LARGE)),
-    "the last dimension, of 3 elements, is stored first": (
+    "the input is not reversed": (planned(Layout.of((512, 512), (-512, -1), 512**2 - 1)), planned(LARGE)),
+    "the last dimension is stored first, as planes": (
         planned(Layout.of((1000, 900, 3), (2700, -3, 1), 2697), 1),
         planned(Layout.of((3, 1000, 900), (900_000, 900, -1), 899), 1),
     ),
@@ -283,8 +278,31 @@ def test_a_remedy_has_the_strategy_and_time_of_the_changed_copy(remedy: str) -> 
     assert remedy not in str(fast)
 
 
+def test_planes_of_pixels_that_are_skipped_are_skipped_too() -> None:
+    pixels = planned(Layout.of((500, 900, 3), (10800, 6, 1)), 1)
+    planes = planned(Layout.of((3, 500, 900), (1_800_000, 3600, 2)), 1)
+    assert planes.choice is not None
+    (estimate,) = re.findall(r"estimate    (.+?) \(", str(planes))
+    remedy = f"the last dimension is stored first, as planes: {planes.choice.name}, {estimate}"
+    assert f"\n  faster if   {remedy}\n" in str(pixels)
+
+
+def test_a_fill_is_advised_to_be_contiguous(device: wg.Device) -> None:
+    z = wg.empty((1000, 600), np.float32, device=device)
+    slow, fast = (wg.explain(operator.setitem, z, key, 1.0) for key in (np.s_[:, ::2], np.s_[:500]))
+    line = re.search(r"\n +faster if   the output is contiguous: .+, (.+)\n", f"{slow}\n")
+    assert line is not None
+    assert f"estimated time {line[1]}" in str(fast)
+    assert fast.seconds < slow.seconds
+
+
 def test_nothing_is_advised_that_is_hardly_faster() -> None:
     assert "\n  faster if   no known change is estimated" in str(planned(Layout.packed((1 << 20,))))
+
+
+def test_rounded_times_and_bytes_have_the_next_prefix() -> None:
+    plan = planned(Layout.packed((999_600,)), 1)
+    assert str(plan).startswith("copy: 1 MB, ")
 
 
 def test_operators_print_their_dtype_and_shapes(device: wg.Device) -> None:

@@ -925,7 +925,7 @@ def test_a_compiled_operator_is_called_with_offsets_of_its_own(device: wg.Device
         )
     )
     assert np.array_equal(known(x).numpy()[0], array[1:6, 2:72])
-    assert "window_rows on 1 windows of (5, 70)" in str(known.plan)
+    assert "window_rows on 1 window of (5, 70)" in str(known.plan)
     assert known.plan.summary == "coalesced (1, 5, 70) x 1 B, window_rows"
     with pytest.raises(
         ValueError, match="ExtractWindows: offsets are given: the descriptor has them already"

@@ -295,7 +295,7 @@ def test_windows_of_unpadded_buffers_leave_the_last_to_words(
     plan = check_tight(device, operator, source.reshape(-1), expected)
     rows, elements = plan.steps
     assert str(rows).startswith("kernel window_rows on 227 windows")
-    assert str(elements).startswith("kernel window_words on 1 windows")
+    assert str(elements).startswith("kernel window_words on 1 window ")
 
 
 def test_a_gradient_of_unpadded_buffers_is_numpys(device: wg.Device) -> None:

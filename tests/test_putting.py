@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import DTYPES, check_bytes, on_one_adapter, random_bytes, read_buffer
+from helpers import DTYPES, check_bytes, check_same, on_one_adapter, random_bytes, read_buffer
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
@@ -231,3 +231,20 @@ def test_windows_promised_disjoint_need_no_last_writer_pass(
     check_bytes(found[touched < 2].view(np.uint8), both.array[touched < 2].view(np.uint8))
     guards = slice(0, 3 * np.dtype(dtype).itemsize)
     check_bytes(after[guards], both.content[guards])
+
+
+def test_a_promise_of_disjoint_rows_saves_the_last_writer_pass(device: wg.Device) -> None:
+    """Also of rows that are written as windows: long ones, of items narrower than a word."""
+    x = wg.zeros((50, 601), np.float16, device=device)
+    array = np.arange(30 * 601, dtype=np.float32).astype(np.float16).reshape(30, 601)
+    order = np.random.default_rng(2).permutation(50)[:30]
+    given = x, wg.asarray(order, device=device), wg.asarray(array, device=device)
+    names = [
+        [step.name for plan in wg.explain(wg.put, *given, overlap=overlap).plans for step in plan.steps]
+        for overlap in ("last", "disjoint")
+    ]
+    assert [any("last_writer" in name for name in each) for each in names] == [True, False]
+    wg.put(*given, overlap="disjoint")
+    expected = np.zeros(x.shape, np.float16)
+    expected[order] = array
+    check_same(x.numpy(), expected)

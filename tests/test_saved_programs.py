@@ -120,9 +120,7 @@ def test_a_saved_operator_gives_what_numpy_gives(device: wg.Device, tmp_path: Pa
     assert np.array_equal(tensors["input"].numpy(), x)
 
 
-def test_tensors_that_a_function_writes_begin_as_saved(
-    device: wg.Device, tmp_path: Path
-) -> None:
+def test_tensors_that_a_function_writes_begin_as_saved(device: wg.Device, tmp_path: Path) -> None:
     state = wg.asarray(np.array([1, 2, 3, 4], np.float32), device=device)
     x = wg.zeros(1, np.float32, device=device)
 

@@ -192,7 +192,7 @@ def test_windows_left_out_of_blocks_take_the_cheapest_kernel() -> None:
         plan = inserted(profile, 1000, source_capacity_nbytes=COUNT * ROWS * 1000 - 16)
         assert names_of(plan) == ["insert_rows", "insert_words", kernel]
         rest = str(plan.steps[-1])
-        assert rest.startswith(f"kernel {kernel} on 1 windows")
+        assert rest.startswith(f"kernel {kernel} on 1 window ")
         assert "an unpadded buffer ends inside" in rest
 
 

@@ -21,7 +21,7 @@ from wgslice.tensors.tensor import Tensor
 
 MAX_PRINTED = 8
 NOT_A_VIEW = (
-    "the tensor is no view but all of its buffer, as results of copies and uploads are; explain(f, *args) "
+    "the tensor is a whole buffer, not a view, as results of copies and uploads are; explain(f, *args) "
     "explains the call that made it"
 )
 
@@ -110,7 +110,7 @@ def printed(step: Step) -> str:
 def repeated(item: tuple[str, int]) -> str:
     """A plan's text, with the number of equal ones."""
     text, count = item
-    return f"{count} times: {text}" if count > 1 else text
+    return f"{count} equal plans, each: {text}" if count > 1 else text
 
 
 def listed(first_line: str, items: Sequence[Any], text: Callable[[Any], str], noun: str) -> str:

@@ -19,7 +19,7 @@ from wgslice.plans.problem import PlanContext, Problem, Table, widen
 from wgslice.plans.profiles import MAX_PLANS, PATTERN_NBYTES, untrusted
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 
-MAX_CHANNELS = 4  # of pixels that are planes instead
+MAX_PIXEL_NBYTES = 16  # of what is a pixel, whose channels may be planes
 ALIGNED = f"rows, strides and offsets are multiples of {WIDEST_NBYTES} bytes"
 
 
@@ -59,46 +59,40 @@ def changes_of_copy(problem: Problem) -> Iterator[tuple[str, Choice | None]]:
     if problem.unpadded:
         condition = f"both buffers are multiples of {WIDEST_NBYTES} bytes long"
         yield condition, chosen(source, target, width_nbytes, padded)
-    unit = WIDEST_NBYTES // width_nbytes
     if not problem.rank:
         return
-    if problem.in_runs and unit > 1:
+    unit = WIDEST_NBYTES // width_nbytes
+    if problem.in_runs and unit > 1 and unit <= 2 * target.sizes[-1]:
         yield ALIGNED, chosen(*padded_rows(source, target, unit), width_nbytes, padded)
-    for condition, read, written in changed_layouts(source, target, problem.tile_axis):
-        yield condition, chosen(read, written, width_nbytes, padded)
-        aligned = padded_rows(read, written, unit)
-        yield f"{condition}, and {ALIGNED}", chosen(*aligned, width_nbytes, padded)
+    if any(source.strides):
+        for condition, read, written in changed_layouts(source, target, width_nbytes):
+            yield condition, chosen(read, written, width_nbytes, padded)
+    elif not target.is_packed:
+        pieces = fills(Layout.packed(target.sizes), width_nbytes)
+        found = [chosen(*piece, width_nbytes, padded) for piece in pieces]
+        filled = [choice for choice in found if choice]
+        yield "the output is contiguous", filled[0]._replace(seconds=sum(each.seconds for each in filled))
 
 
 def changed_layouts(
-    source: Layout, target: Layout, tile_axis: int | None
+    source: Layout, target: Layout, width_nbytes: int
 ) -> Iterator[tuple[str, Layout, Layout]]:
-    """Yields pairs of layouts that are copied faster, each after its condition."""
-    if tile_axis is not None:
-        order = sorted(range(source.rank), key=lambda axis: -abs(source.strides[axis]))
-        sizes = [source.sizes[axis] for axis in order]
-        yield (
-            "the output has the input's order of dimensions",
-            source.permuted(order),
-            Layout.packed(sizes, target.offset),
-        )
-        return
-    step, last = source.strides[-1], source.sizes[-1]
-    read, written = last_first(source), last_first(target)
-    if last <= MAX_CHANNELS and read is not None and written is not None:
-        yield f"the last dimension, of {last} elements, is stored first", read, written
-    forwards = source.select([*map(range, source.sizes[:-1]), range(last)[:: -1 if step < 0 else 1]])
-    contiguous = [with_step(side, min(abs(side.strides[-1]), 1)) for side in (forwards, target)]
-    if step == -1 == -target.strides[-1]:
-        yield "the input is not reversed along rows", forwards, target
-    elif abs(step) > 1 or target.strides[-1] > 1:
-        side = "input" if target.strides[-1] == 1 else "output" if abs(step) == 1 else "input and output"
-        yield f"elements of {side} rows are contiguous", contiguous[0], contiguous[1]
-
-
-def with_step(layout: Layout, step: int) -> Layout:
-    """A layout with another stride along its last dimension."""
-    return Layout.of(layout.sizes, (*layout.strides[:-1], step), layout.offset)
+    """Yields pairs of layouts that may be copied faster, each after its condition."""
+    planes = [last_first(side) for side in (source, target)]
+    if source.sizes[-1] * width_nbytes <= MAX_PIXEL_NBYTES and planes[0] and planes[1]:
+        yield "the last dimension is stored first, as planes", planes[0], planes[1]
+    order = sorted(range(source.rank), key=lambda axis: -abs(source.strides[axis]))
+    if order != [*range(source.rank)] and target.is_packed and all(source.strides):
+        written = Layout.packed([source.sizes[axis] for axis in order])
+        yield "the output has the input's order of dimensions", source.permuted(order), written
+    if min(source.strides) < 0:
+        steps = zip(source.sizes, source.strides, strict=True)
+        forwards = source.select([range(size)[:: -1 if stride < 0 else 1] for size, stride in steps])
+        yield "the input is not reversed", forwards, target
+    names = [name for name, side in (("input", source), ("output", target)) if not side.is_packed]
+    if names and all(source.strides):
+        text = f"the {' and the '.join(names)} {'are' if len(names) > 1 else 'is'} contiguous"
+        yield text, Layout.packed(source.sizes), Layout.packed(target.sizes)
 
 
 def last_first(layout: Layout) -> Layout | None:
@@ -106,9 +100,10 @@ def last_first(layout: Layout) -> Layout | None:
     *sizes, last = layout.sizes
     *strides, step = layout.strides
     pitch = abs(strides[-1]) if strides else 0
-    if not step or pitch < abs(step) * last or any(stride % pitch for stride in strides):
+    unit = pitch if pitch % last else abs(step) * last  # elements of a pixel that is stored, skipped or not
+    if not step or pitch < abs(step) * last or any(stride % unit for stride in strides):
         return None
-    plane = Layout.of(sizes, [stride // pitch for stride in strides])
+    plane = Layout.of(sizes, [stride // unit for stride in strides])
     found = Layout.of((last, *sizes), ((plane.stop - plane.lowest) * (1 if step > 0 else -1), *plane.strides))
     return found.shifted(-found.lowest)
 

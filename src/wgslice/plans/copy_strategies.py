@@ -27,7 +27,7 @@ from wgslice.plans.pixels import are_pixels, are_steps, as_pixels, is_unaligned,
 from wgslice.plans.plan import COPY_PER_ROW
 from wgslice.plans.problem import MIN_SHIFTED_NBYTES, SHIFTED_STEPS, UNPADDED, Problem, cut_end
 from wgslice.plans.profiles import FAILED, CostClass, copy_class
-from wgslice.plans.steps import BufferCopies, Dispatch, dispatch_of, row_copies, row_sizes
+from wgslice.plans.steps import BufferCopies, Dispatch, dispatch_of, prefixed, row_copies, row_sizes
 
 Copying: TypeAlias = Strategy[Problem]
 
@@ -233,7 +233,9 @@ def in_strips(
 
 def in_parts(problem: Problem) -> Sequence[Step]:
     """The steps of each part that bindings and a grid hold; none if a part has no strategy."""
-    return chosen_steps([problem.of(*coalesce(*part)) for part in problem.parts], KERNELS)
+    steps = chosen_steps([problem.of(*coalesce(*part)) for part in problem.parts], KERNELS)
+    why = f"a part that a binding of {prefixed(problem.limits.binding_nbytes)} and a grid hold"
+    return [replace(step, reason=f"{step.reason}; {why}") for step in steps]
 
 
 def padding_needed(problem: Problem) -> list[Copying]:

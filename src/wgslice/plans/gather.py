@@ -27,6 +27,7 @@ from wgslice.plans.window_strategies import extract_windows_planner, insert_wind
 from wgslice.plans.windows import DROPPED, Windows
 
 MIN_TABLE_NBYTES = 8  # of a window's number and directions, which a binding holds as well
+MIN_WINDOW_NBYTES = 64  # contiguous bytes per index from which a copy may run as windows
 
 
 class Dimension(NamedTuple):
@@ -224,6 +225,7 @@ class IndexedWindows:
     tensor: Layout
     elements: Layout  # (B, 1 for each of `dimensions`, the rest of a window)
     reads: bool  # whether the tensor is copied from, not to
+    disjoint: bool = False  # whether all places are promised to be different
 
     @property
     def count(self) -> int:
@@ -260,7 +262,7 @@ class IndexedWindows:
     def insertion(self, windows: Windows) -> Insertion:
         """Returns the insertion of some windows: of those at the same place, the last one alone."""
         if windows.offsets is None:
-            return Insertion(windows, windows.numbers, contested=windows.count > 1)
+            return Insertion(windows, windows.numbers, contested=windows.count > 1 and not self.disjoint)
         lasting = are_last(keys_of(windows.offsets.astype(np.int64).T))
         return Insertion(windows, windows.numbers[lasting], contested=False)
 
@@ -287,12 +289,12 @@ class IndexedWindows:
 
 
 def indexed_windows(
-    selection: AdvancedSelection, tensor: Layout, elements: Layout, *, reads: bool
+    selection: AdvancedSelection, tensor: Layout, elements: Layout, *, reads: bool, disjoint: bool = False
 ) -> IndexedWindows | None:
     """Returns the windows of a tensor that a selection takes, and their places in a layout of its shape.
 
     None unless the dimensions of the indices coalesce there, as a packed copy's do. `reads` says whether the
-    tensor is copied to that layout.
+    tensor is copied to that layout, and `disjoint` promises that no two windows are at the same place.
     """
     view = tensor.select(selection.items)
     other = elements.permuted(selection.windows_first)
@@ -333,6 +335,7 @@ def indexed_windows(
         Layout.of(sizes, [*(dimension.stride for dimension in dimensions), *kept.strides], kept.offset),
         Layout.of([count, *ones, *rest.sizes], [*counted.strides, *ones, *rest.strides], rest.offset),
         reads,
+        disjoint,
     )
 
 
@@ -350,15 +353,17 @@ def folded(dimensions: list[Dimension]) -> tuple[list[Dimension], int]:
     return [Dimension(size, step, places)], lowest
 
 
-def windows_of_rows(copy: IndexedCopy) -> tuple[Windows, Layout, Layout] | None:
+def windows_of_rows(copy: IndexedCopy, width_nbytes: int) -> tuple[Windows, Layout, Layout] | None:
     """Returns windows like the rows that indices select, at other rows, with their tensor and batch, or None.
 
-    None unless each index of one table selects a contiguous row.
+    None unless each index of one table selects a contiguous row that is long enough.
     """
     if len(copy.tables) != 1 or len(copy.sizes) != 2 or not copy.by_rows:
         return None
     (table,), (count, row) = copy.tables, copy.sizes
     if copy.indexed.strides != (0, 1) or copy.other.strides[1] != 1 or table.step < row:
+        return None
+    if row * width_nbytes < MIN_WINDOW_NBYTES:
         return None
     offsets = np.zeros((count, 2), np.int32)
     offsets[:, 0] = np.arange(count) % table.extent

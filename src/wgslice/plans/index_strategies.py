@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import prod
@@ -16,6 +16,7 @@ from wgslice.plans.choose import OTHER, Choice, Estimate, OnPrint, Reason, Step,
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.copy_strategies import MIN_OF_BLOCKS
 from wgslice.plans.gather import (
+    MIN_WINDOW_NBYTES,
     IndexedWindows,
     WindowCopy,
     indexed_copy,
@@ -28,10 +29,10 @@ from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import Share, words_spanned
 from wgslice.plans.launch import share_of as launched
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan, in_order
-from wgslice.plans.problem import LARGEST_BINDING_NBYTES, PlanContext, counted, span_of
+from wgslice.plans.problem import PlanContext, counted, span_of
 from wgslice.plans.profiles import BLOCKS_EACH, FAILED, CostClass, Limits, untrusted
 from wgslice.plans.steps import Memory, Span
-from wgslice.plans.window_problem import MAX_INVOCATIONS, WindowProblem
+from wgslice.plans.window_problem import WindowProblem
 from wgslice.plans.window_steps import words_each
 from wgslice.plans.window_strategies import WINDOWS, changes_of_windows, further_rejected, winners_scratch
 
@@ -42,7 +43,6 @@ MASK_NBYTES = 1  # an element
 CACHE_LINE_NBYTES = 64
 ON_HOST = "the indices are in an array of the host"
 DISJOINT = 'no index repeats, as put(..., overlap="disjoint") promises'
-MIN_WINDOW_NBYTES = 64  # contiguous bytes per index from which a copy may run as windows
 
 
 def copy_at_once(
@@ -75,7 +75,7 @@ def copy_at_once(
         return WindowCopy(plan_copy, *(sides if reads else sides[::-1]))
     index_nbytes = index_dtype.itemsize if index_dtype else INDEX_NBYTES
     kernels = READING if reads else WRITING
-    if kernels & limits.disabled or not is_held(copy, (view, other), itemsize, index_nbytes, limits):
+    if kernels & limits.disabled or not copy.is_held((view, other), itemsize, index_nbytes, limits):
         return None
     origins = tensor.shifted(-view.offset), other.shifted(-other.offset)
     windows = partial(indexed_windows, selection, *origins, reads=reads) if copy.host else None
@@ -87,24 +87,9 @@ def masked_copy_at_once(
 ) -> WindowCopy | None:
     """Returns the copy between layouts of equal sizes where a mask, broadcast to these, is true, or None."""
     copy = masked_copy(mask_sizes, target, source)
-    if MASKING & limits.disabled or not is_held(copy, (source, target), itemsize, MASK_NBYTES, limits):
+    if MASKING & limits.disabled or not copy.is_held((source, target), itemsize, MASK_NBYTES, limits):
         return None
     return WindowCopy(partial(plan_indexing, copy, None), source, target)
-
-
-def is_held(
-    copy: IndexedCopy, sides: Sequence[Layout], itemsize: int, index_nbytes: int, limits: Limits
-) -> bool:
-    """Whether bindings hold both sides, indices and winners at any alignment, and a grid the elements."""
-    most = min(limits.binding_nbytes, LARGEST_BINDING_NBYTES) - limits.binding_alignment_nbytes
-    bound = [(side.stop - side.lowest) * itemsize for side in sides]
-    bound += [copy.winners.span.nbytes] if copy.winners else []
-    if copy.host is None:
-        bound += [Layout.of(copy.sizes, table.strides).stop * index_nbytes for table in copy.tables]
-    else:
-        bound.append(copy.host.values.nbytes)
-    invocations = min(MAX_INVOCATIONS, limits.workgroups**2 * limits.profile.workgroup_size)
-    return max(bound) <= most and prod(copy.sizes) <= invocations
 
 
 def plan_indexing(
@@ -184,6 +169,10 @@ class Indexing:
         """Returns why indices do not select vectors of 16 bytes."""
         if self.is_broadcast:
             return "the value is broadcast along rows"
+        copy, width_nbytes = self.wide
+        apart = abs(copy.indexed.strides[-1]) * width_nbytes
+        if copy.by_rows and apart > width_nbytes:
+            return f"{self.selecting} elements that are {counted(apart)} apart"
         unaligned = ", unaligned to 16" * (self.run_nbytes >= WIDEST_NBYTES)
         return f"{self.selecting} {counted(self.run_nbytes)}{unaligned}"
 
@@ -350,7 +339,7 @@ def changes_of_indexing(problem: Indexing) -> Iterator[tuple[str, Choice | None]
         best = min((each for each in choices if each), key=lambda each: each.seconds, default=None)
         yield ", and ".join(conditions), best
     if problem.as_windows is not None:
-        yield from changes_of_windows(problem.as_windows)
+        yield from changes_of_windows(problem.as_windows, layouts=False)
 
 
 def changed_indexing(problem: Indexing) -> Iterator[tuple[str, Indexing]]:
@@ -366,11 +355,13 @@ def changed_indexing(problem: Indexing) -> Iterator[tuple[str, Indexing]]:
         copy = replace(copy, winners=None)
         problem = replace(problem, copy=copy)
         yield DISJOINT, problem
-    if not copy.by_rows and len(copy.tables) == 1:
-        copy, indexed = copy.stored_first()
-        source, target = (indexed, copy.other) if copy.reads else (copy.other, indexed)
-        problem = replace(problem, copy=copy.coalesced(), windows=None, source=source, target=target)
-        yield "the indexed dimension is stored first", problem
+    if len(copy.tables) == 1:
+        first, indexed = copy.stored_first()
+        if (first.indexed, first.other) != (copy.indexed, copy.other):
+            source, target = (indexed, first.other) if copy.reads else (first.other, indexed)
+            copy = first.coalesced()
+            problem = replace(problem, copy=copy, windows=None, source=source, target=target)
+            yield "the indexed dimension is stored first, with contiguous rows", problem
     if copy.host is None:
         yield ON_HOST, problem
 
@@ -378,7 +369,7 @@ def changed_indexing(problem: Indexing) -> Iterator[tuple[str, Indexing]]:
 def rows_as_windows(problem: Indexing) -> WindowProblem | None:
     """Returns windows of equally many rows at known indices; None if an index selects no contiguous row."""
     copy, (indexed, other) = problem.copy, problem.sides
-    rows = windows_of_rows(copy.shifted(indexed.offset, other.offset))
+    rows = windows_of_rows(copy.shifted(indexed.offset, other.offset), problem.itemsize)
     if rows is None:
         return None
     context, inserts = problem.context._replace(table=None), not copy.reads

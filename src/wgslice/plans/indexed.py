@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
 from typing import NamedTuple
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from wgslice.arguments import I32_MAX
 from wgslice.layout import Layout
 from wgslice.plans.kernels import UNITS_NBYTES, WIDEST_NBYTES
-from wgslice.plans.problem import Table, in_units
-from wgslice.plans.profiles import CostClass
+from wgslice.plans.problem import LARGEST_BINDING_NBYTES, MAX_INVOCATIONS, Table, in_units
+from wgslice.plans.profiles import CostClass, Limits
 from wgslice.plans.steps import Memory, OnGrid, Span, prefixed, read_and_written
 
 MAX_TABLES = 4  # that kernels take
@@ -101,10 +101,22 @@ class IndexedCopy:
     def per_index(self) -> IndexedCopy:
         """The same with the elements from one index to the next as strides along indexed dimensions."""
         strides = [
-            next((table.step for table in self.tables if table.step and table.strides[axis]), stride)
+            stride or next((table.step for table in self.tables if table.step and table.strides[axis]), 0)
             for axis, stride in enumerate(self.indexed.strides)
         ]
         return replace(self, indexed=Layout.of(self.sizes, strides, self.indexed.offset))
+
+    def is_held(self, sides: Sequence[Layout], itemsize: int, index_nbytes: int, limits: Limits) -> bool:
+        """Whether bindings hold both sides, indices and winners at any alignment, and a grid the elements."""
+        most = min(limits.binding_nbytes, LARGEST_BINDING_NBYTES) - limits.binding_alignment_nbytes
+        bound = [(side.stop - side.lowest) * itemsize for side in sides]
+        bound += [self.winners.span.nbytes] if self.winners else []
+        if self.host is None:
+            bound += [Layout.of(self.sizes, table.strides).stop * index_nbytes for table in self.tables]
+        else:
+            bound.append(self.host.values.nbytes)
+        invocations = min(MAX_INVOCATIONS, limits.workgroups**2 * limits.profile.workgroup_size)
+        return max(bound) <= most and prod(self.sizes) <= invocations
 
     def shifted(self, indexed: int, other: int) -> IndexedCopy:
         """The same copy, both sides shifted by numbers of elements."""

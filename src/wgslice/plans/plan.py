@@ -156,8 +156,10 @@ class Plan:
         rejected = sorted(self.choice.unavailable if self.choice else (), key=lambda each: each.seconds)
         nearest = [each.name for each in rejected[:1]]
         yield from (("rejected", line) for line in reasons_of(self._rejected(COPY, *nearest)))
+        if not alone:
+            return
         remedies = list(self._remedies(self.seconds, self.costs))
-        if alone and self.costs.submission_s > self.seconds / 2:
+        if self.costs.submission_s > self.seconds / 2:
             latency = duration(self.costs.submission_s)
             remedies.append(f"other copies share its submission, whose latency is {latency} of the estimate")
         none = f"no known change is estimated to be {WORTHWHILE_PERCENT} % faster"
@@ -188,7 +190,7 @@ class Plan:
         return self.printed()
 
     def printed(self, *, alone: bool = True) -> str:
-        """The plan in lines, `alone` in its submission or not."""
+        """The plan in lines; without changes that make it faster if it is not `alone` in its submission."""
         masked = any(isinstance(step, IndexedDispatch) and step.copy.masked for step in self.steps)
         header = f"{self.name}: {'at most ' * masked}{prefixed(self.nbytes)}, "
         header += self.tensors or f"{self.itemsize}-byte items, shape {self.shape or self.target.sizes}"
@@ -248,5 +250,6 @@ def reasons_of(rejected: Iterable[Estimate]) -> tuple[str, ...]:
 
 def duration(seconds: float) -> str:
     """Seconds with a decimal prefix, such as 1.25 ms."""
+    seconds = float(f"{seconds:.3g}")
     scale, unit = (1.0, "s") if seconds >= 1 else (1e3, "ms") if seconds >= 1e-3 else (1e6, "us")
     return f"{seconds * scale:.3g} {unit}"

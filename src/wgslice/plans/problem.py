@@ -16,6 +16,7 @@ from wgslice.plans.steps import Memory, Span
 
 # No binding is larger, so that 32-bit counts of elements, words and invocations never wrap around.
 LARGEST_BINDING_NBYTES = 2**31
+MAX_INVOCATIONS = 2**30  # multiplications divide twice as many exactly, and a grid is rounded up
 
 
 class Table(NamedTuple):

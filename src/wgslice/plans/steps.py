@@ -184,6 +184,7 @@ class Dispatch(OnGrid):
 
 def prefixed(nbytes: int) -> str:
     """Bytes with a decimal prefix, such as 3.28 MB."""
+    nbytes = int(float(f"{nbytes:.3g}"))
     exponent = min((len(str(nbytes)) - 1) // 3, 4)
     return f"{nbytes / 1000**exponent:.3g} {('', 'k', 'M', 'G', 'T')[exponent]}B"
 

@@ -17,13 +17,12 @@ from wgslice.layout import Layout
 from wgslice.plans.choose import OTHER, Reason
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import layers_of
-from wgslice.plans.problem import LARGEST_BINDING_NBYTES, PlanContext, span_of
+from wgslice.plans.problem import LARGEST_BINDING_NBYTES, MAX_INVOCATIONS, PlanContext, span_of
 from wgslice.plans.profiles import FAILED, Costs, Limits
 from wgslice.plans.steps import BufferCopies, Places, Span
 from wgslice.plans.windows import Numbers, Windows, Winners
 
 ROW_STEPS = 2, 4  # of elements that make a block
-MAX_INVOCATIONS = 2**30  # multiplications divide twice as many exactly, and a grid is rounded up
 
 
 @dataclass(frozen=True)

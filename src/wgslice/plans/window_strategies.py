@@ -238,7 +238,10 @@ def least_seconds(kernel: Kernel, problem: WindowProblem) -> float:
 
 def further_rejected(problem: WindowProblem) -> Iterator[Estimate]:
     """Yields the kernel of rows on windows that are disjoint, or else aligned, and why it is not that."""
-    reason = "windows may overlap" if problem.contested else "rows are unaligned to 16 bytes"
+    on_gpu = problem.windows.offsets is None
+    reason = "offsets in device memory may be unaligned" if on_gpu else "rows are unaligned to 16 bytes"
+    if problem.contested:
+        reason = "windows may overlap" if on_gpu else "windows overlap"
     if not (problem.contested or problem.unaligned):
         return
     if problem.row.nbytes < WIDEST_NBYTES or problem.against_rows:
@@ -250,47 +253,51 @@ def further_rejected(problem: WindowProblem) -> Iterator[Estimate]:
     yield Estimate(f"{kernel.value} {name}", problem.costs.least_seconds(class_, nbytes), True, reason)
 
 
-def changes_of_windows(problem: WindowProblem) -> Iterator[tuple[str, Choice | None]]:
-    """Yields the choices for the same windows with other offsets or layouts, each with its condition."""
+def changes_of_windows(
+    problem: WindowProblem, *, layouts: bool = True
+) -> Iterator[tuple[str, Choice | None]]:
+    """Yields the choices for the windows with other offsets, and layouts if asked, with the conditions."""
     windows, tensor, axis = problem.windows, problem.tensor, problem.row.axis
-    padded = problem.context._replace(source_capacity_nbytes=inf, target_capacity_nbytes=inf)
-    if problem.contested:
+    on_gpu = windows.offsets is None
+    if problem.contested and on_gpu:
         disjoint = replace(problem, contested=False)
         yield 'windows are disjoint, as overlap="disjoint" promises', choose(disjoint, WINDOWS)
-    elif windows.offsets is None and not problem.inserts:
-        known = replace(windows, offsets=np.zeros((windows.count, tensor.rank), np.int32))
-        on_host = replace(problem, windows=known, context=problem.context._replace(table=None))
-        yield "the offsets are in an array of the host", choose(on_host, WINDOWS)
+    if on_gpu:
+        offsets = np.zeros((windows.count, tensor.rank), np.int32)
+        offsets[:, axis] = min(1, tensor.sizes[axis] - windows.extents[axis])  # unaligned, as most are
+        known = replace(windows, offsets=np.maximum(offsets, 0))
+        context = problem.context._replace(table=None)
+        on_host = replace(problem, windows=known, context=context, contested=False)
+        disjoint_too = ", and windows are disjoint" * problem.contested
+        yield f"the offsets are in an array of the host{disjoint_too}", choose(on_host, WINDOWS)
     if windows.steps[axis] != 1:
         extents = *windows.extents[:axis], windows.sizes[axis], *windows.extents[axis + 1 :]
         steps = *windows.steps[:axis], 1, *windows.steps[axis + 1 :]
         closer = replace(problem, windows=replace(windows, extents=extents, steps=steps))
         yield "windows have stride 1 along rows", choose(closer, WINDOWS)
-    elif problem.unaligned and tensor.is_packed and problem.batch.is_packed:
+    if not layouts:
+        return
+    padded = problem.context._replace(source_capacity_nbytes=inf, target_capacity_nbytes=inf)
+    if problem.unaligned and windows.steps[axis] == 1 and tensor.is_packed and problem.batch.is_packed:
         unit = WIDEST_NBYTES // gcd(WIDEST_NBYTES, problem.row.unit * problem.itemsize)
         sizes, extents = (
             (*sizes[:axis], -(-sizes[axis] // unit) * unit, *sizes[axis + 1 :])
             for sizes in (tensor.sizes, windows.extents)
         )
-        offsets = windows.offsets
-        if offsets is not None:
-            offsets = offsets.copy()
-            offsets[:, axis] -= offsets[:, axis] % unit
-        aligned = replace(
-            problem,
-            windows=replace(windows, extents=extents, offsets=offsets),
-            tensor=Layout.packed(sizes),
-            batch=Layout.packed((windows.count, *extents)),
-            context=padded,
-        )
-        yield "rows and their offsets are multiples of 16 bytes", choose(aligned, WINDOWS)
-    names = [
-        name for name, side in zip(problem.sides, (tensor, problem.batch), strict=True) if not side.is_packed
-    ]
+        aligned = windows.offsets
+        if aligned is not None:
+            aligned = aligned.copy()
+            aligned[:, axis] -= aligned[:, axis] % unit
+        changed = replace(windows, extents=extents, offsets=aligned)
+        batch = Layout.packed((windows.count, *changed.sizes))
+        rounded = replace(problem, windows=changed, tensor=Layout.packed(sizes), batch=batch, context=padded)
+        yield "rows and their offsets are multiples of 16 bytes", choose(rounded, WINDOWS)
+    both = zip(problem.sides, (tensor, problem.batch), strict=True)
+    names = [name for name, side in both if not side.is_packed]
     if names:
         sides = Layout.packed(tensor.sizes), Layout.packed(problem.batch.sizes)
-        packed = replace(problem, tensor=sides[0], batch=sides[1], context=padded)
-        yield f"the {' and the '.join(names)} {'are' if names[1:] else 'is'} packed", choose(packed, WINDOWS)
+        text = f"the {' and the '.join(names)} {'are' if len(names) > 1 else 'is'} contiguous"
+        yield text, choose(replace(problem, tensor=sides[0], batch=sides[1], context=padded), WINDOWS)
 
 
 # windows one by one

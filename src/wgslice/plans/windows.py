@@ -161,5 +161,6 @@ class WindowDispatch(OnGrid):
         if offsets is not None:
             known = f"uploaded with the submission ({prefixed(offsets.nbytes)})"
         rows = f", rows of {self.row_nbytes:,} bytes" * bool(self.row_nbytes)
-        windows = f"{self.share.count} windows of {self.shape}{rows}{sides}, offsets {known}"
+        noun = f"window{'s' * (self.share.count != 1)}"
+        windows = f"{self.share.count:,} {noun} of {self.shape}{rows}{sides}, offsets {known}"
         return f"kernel {self.name} on {windows}, {self.launch}: {self.reason}"

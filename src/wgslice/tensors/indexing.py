@@ -237,10 +237,10 @@ def scatter(
         source = packed(x, source)
     if run_indexed(x, selection, source, reads=False, disjoint=disjoint):
         return
-    found = indexed_windows(selection, x.layout, source.layout, reads=False)
+    found = indexed_windows(selection, x.layout, source.layout, reads=False, disjoint=disjoint)
     if found is None:
         source = packed(x, source)
-        found = indexed_windows(selection, x.layout, source.layout, reads=False)
+        found = indexed_windows(selection, x.layout, source.layout, reads=False, disjoint=disjoint)
         assert found is not None  # the dimensions of a packed tensor merge
     run_windows(x.device, found, source, x.bound_layout)
 
