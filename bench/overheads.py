@@ -60,9 +60,13 @@ def show_overheads(console: Console, found: Mapping[str, float]) -> None:
         ("asarray of 64 MiB", "memcpy of 64 MiB"),
         ("numpy() of 64 MiB", "memcpy of 64 MiB"),
         *(
-            (f"from_texture of {width} x {height}, {into}", f"read_texture of {width} x {height}")
+            (f"{call} of {width} x {height}{into}", f"read_texture of {width} x {height}")
             for width, height in IMAGES
-            for into in ("out=array", "numpy()")
+            for call, into in (
+                ("map_texture", ""),
+                ("from_texture", ", out=array"),
+                ("from_texture", ", numpy()"),
+            )
         ),
     ):
         value = found[ours] / found[theirs]
@@ -266,7 +270,7 @@ def transfer_times() -> dict[str, float]:
 
 
 def texture_times() -> dict[str, float]:
-    """Time images from a texture into an array, against wgpu's `read_texture`."""
+    """Time images from a texture as arrays, against wgpu's `read_texture`."""
     found: dict[str, float] = {}
     for width, height in IMAGES:
         size = width, height, 1
@@ -278,6 +282,7 @@ def texture_times() -> dict[str, float]:
             f"read_texture of {width} x {height}": partial(
                 device.wgpu_device.queue.read_texture, source, rows, size
             ),
+            f"map_texture of {width} x {height}": partial(wg.map_texture, texture),
             f"from_texture of {width} x {height}, out=array": partial(wg.from_texture, texture, out=out),
             f"from_texture of {width} x {height}, numpy()": partial(read_through_tensor, texture),
         }

@@ -248,6 +248,7 @@ OPERATIONS: dict[str, Operation] = {
     "array_api.where": lambda t: partial(xp.where, t.mask, t.x, t.y),
     # Textures
     "copy_to_texture and from_texture": to_texture,
+    "map_texture": lambda t: partial(wg.map_texture, t.texture()),
     # Other interfaces
     "ONNX, run": lambda t: partial(transposing(t.device, (8, 8)).run, [HOST]),
     "ONNX, run_on_device": lambda t: partial(transposing(t.device, (8, 8)).run_on_device, [t.x]),

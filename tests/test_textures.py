@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from math import prod
 from typing import Any
 
@@ -92,8 +93,9 @@ def wgpus(
 
 
 def check_read(texture: Any, expected: NDArray[Any], **region: Any) -> None:
-    """A region is read alike into a tensor and into an array."""
+    """A region is read alike into a tensor, into an array and into mapped memory."""
     check_same(wg.from_texture(texture, **region).numpy(), expected)
+    check_same(wg.map_texture(texture, **region), expected)
     out = np.zeros_like(expected)
     assert wg.from_texture(texture, **region, out=out) is out
     check_same(out, expected)
@@ -402,6 +404,100 @@ def test_reads_into_arrays_reuse_one_staging_buffer(
     for name in ("create_buffer", "create_buffer_with_data", "create_compute_pipeline"):
         monkeypatch.setattr(type(device.wgpu_device), name, None)  # a call would fail
     wg.from_texture(texture, out=out)
+
+
+# Mapped arrays
+
+
+def made_texture(device: wg.Device, content: NDArray[Any]) -> Any:
+    """A texture of rgba8uint with a content."""
+    texture = make_texture(device, "rgba8uint", (content.shape[1], content.shape[0], 1))
+    wg.copy_to_texture(wg.asarray(content, device=device), texture)
+    return texture
+
+
+def test_a_mapped_array_is_a_read_only_view_of_padded_rows(device: wg.Device) -> None:
+    content = elements((5, 65, 4), "u1")
+    array = wg.map_texture(made_texture(device, content))
+    assert array.strides == (512, 4, 1)
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 1
+    with pytest.raises(ValueError, match="cannot set WRITEABLE flag to True"):
+        array.flags.writeable = True
+    empty = wg.map_texture(made_texture(device, content), size=(0, 5))
+    check_same(empty, content[:, :0])
+    assert not empty.flags.writeable
+
+
+@pytest.mark.every_adapter
+def test_mapped_arrays_and_their_views_keep_their_elements(device: wg.Device) -> None:
+    contents = [elements((5, 65, 4), "u1", seed) for seed in range(4)]
+    views = [wg.map_texture(made_texture(device, content))[::-1, 1:].T for content in contents]
+    for content, view in zip(contents, views, strict=True):
+        other = made_texture(device, contents[0])
+        check_same(wg.map_texture(other), contents[0])
+        check_same(wg.from_texture(other, out=np.zeros_like(content)), contents[0])
+        check_same(np.array(view), np.array(content[::-1, 1:].T))
+
+
+def test_a_dropped_mapped_array_returns_its_staging_buffer(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = elements((5, 65, 4), "u1")
+    texture = made_texture(device, content)
+    view = wg.map_texture(texture)[1:]
+    address = view.ctypes.data
+    for name in ("create_buffer", "create_buffer_with_data"):
+        monkeypatch.setattr(type(device.wgpu_device), name, None)  # a call would fail
+    for _ in range(3):
+        del view
+        view = wg.map_texture(texture)[1:]
+        check_same(view, content[1:])
+        assert view.ctypes.data == address
+
+
+def test_threads_map_textures_at_the_same_time(device: wg.Device) -> None:
+    contents = [elements((40, 70, 4), "u1", seed) for seed in range(3)]
+    textures = [made_texture(device, content) for content in contents]
+
+    def mapped(number: int) -> bool:
+        held = [wg.map_texture(textures[number % 3]) for _ in range(2)]
+        return all(np.array_equal(array, contents[number % 3]) for array in held)
+
+    with ThreadPoolExecutor(3) as threads:
+        assert all(threads.map(mapped, range(30)))
+
+
+def test_a_device_is_not_destroyed_under_mapped_arrays(device: wg.Device) -> None:
+    lost = wg.Device.request(device.adapter)
+    content = elements((5, 65, 4), "u1")
+    texture = made_texture(lost, content)
+    view = wg.map_texture(texture)[1:]
+    refused(BufferError, "destroy: arrays are on 1 mapped buffer(s) of the device", lost.wgpu_device.destroy)
+    check_same(view, content[1:])
+    check_same(wg.map_texture(texture), content)
+    del view
+    lost.wgpu_device.destroy()
+    refused(wg.DeviceLostError, "map_texture: the device is lost", wg.map_texture, texture)
+
+
+def test_an_array_of_a_device_that_was_lost_is_dropped_silently(device: wg.Device) -> None:
+    lost = wg.Device.request(device.adapter)
+    array = wg.map_texture(made_texture(lost, elements((5, 65, 4), "u1")))
+    type(lost.wgpu_device).destroy(lost.wgpu_device)  # as if the driver had lost it
+    del array
+    lost.wgpu_device.destroy()
+
+
+@on_one_adapter
+def test_what_cannot_be_mapped_is_refused(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    texture = made_texture(device, elements((5, 65, 4), "u1"))
+    refused(wg.CaptureRefused, "map_texture: 1300 bytes are read back", wg.explain, wg.map_texture, texture)
+    refused(ValueError, "map_texture: mip_level = 1: the texture", wg.map_texture, texture, mip_level=1)
+    monkeypatch.setattr(device, "largest_buffer_nbytes", 1000)
+    refused(ValueError, "map_texture: rows padded to 256 bytes have 2308: ", wg.map_texture, texture)
+    texture.destroy()
+    refused(ValueError, "map_texture: the texture of rgba8uint, 65 x 5 x 1 has been", wg.map_texture, texture)
 
 
 # Operators

@@ -26,7 +26,7 @@ from wgslice.operators.explain import Explanation, explain
 from wgslice.operators.extract_windows import ExtractWindows, extract_windows
 from wgslice.operators.insert_windows import InsertWindows, insert_windows
 from wgslice.operators.slice1 import Slice, Slice1, SliceGrad, slice, slice1, slice_grad
-from wgslice.operators.textures import copy_to_texture, from_texture
+from wgslice.operators.textures import copy_to_texture, from_texture, map_texture
 from wgslice.operators.windows_arguments import tile_offsets
 from wgslice.plans.plan import Plan
 from wgslice.tensors.creation import arange, asarray, empty, from_buffer, from_dlpack, full, ones, zeros
@@ -130,6 +130,7 @@ __all__ = [
     "full",
     "insert_windows",
     "load_program",
+    "map_texture",
     "moveaxis",
     "ones",
     "pad",

@@ -8,7 +8,7 @@ version that has these. A forked child must not use them. An interrupt or the lo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from time import perf_counter, sleep
@@ -238,13 +238,21 @@ def is_done_within(wgpu_device: GPUDevice, seconds: float) -> bool:
     return True
 
 
-def end_mappings_on_destroy(wgpu_device: Any) -> None:
-    """Make `destroy` of a device end its pending mappings, which wgpu-py stops to poll for."""
+def check_mappings_on_destroy(wgpu_device: Any, mapped: Collection[Buffer]) -> None:
+    """Make `destroy` of a device refuse while arrays are on `mapped` buffers, whose memory it would free.
+
+    It also ends pending mappings, which wgpu-py stops to poll for.
+    """
     if "destroy" in vars(wgpu_device):
         return
     destroy = wgpu_device.destroy
 
     def destroy_and_poll() -> None:
+        if mapped:
+            raise BufferError(
+                f"destroy: arrays are on {len(mapped)} mapped buffer(s) of the device: drop the results of "
+                "map_texture and their views first; array.copy() keeps the elements"
+            )
         destroy()
         is_done_within(wgpu_device, DESTROY_SECONDS)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_usable, owning_device
 from wgslice.gpu.native import (
     Region,
+    check_mappings_on_destroy,
     check_process,
     check_texture_valid,
     copy_texels,
@@ -31,6 +33,7 @@ from wgslice.plans.plan import Plan
 from wgslice.plans.problem import rebase
 from wgslice.plans.profiles import STAGING_NBYTES
 from wgslice.plans.textures import (
+    ROW_NBYTES,
     Extent,
     Texels,
     filled_rows,
@@ -202,17 +205,53 @@ def record_texture_copy(
     return recorder.encoder
 
 
+def check_readable(region: Region, side: TextureSide) -> None:
+    """Raise if texels cannot be read back: in a captured call, or of a destroyed texture or lost device."""
+    if active.capture is not None:
+        refuse_in_capture(f"{prod(side.size) * side.texels.nbytes} bytes are read back")
+    check_texture_alive(region.texture)
+
+
+def begin_reading(device: Device, region: Region, size: Extent, texels: Texels) -> Readback:
+    """Submit a copy of a region to a staging buffer, with rows as WebGPU pads them."""
+    nbytes = padded_rows(size, texels).stop * texels.dtype.itemsize
+    readback = Readback(device, max(nbytes, STAGING_NBYTES))
+    encoder, places = device.create_encoder(), (0, padded_nbytes(size[0], texels), size[1])
+    with translated_errors:
+        copy_texels(encoder, region, readback.staging, places, size, writes=False)
+    readback.submit(encoder, slice(0, nbytes))
+    return readback
+
+
+def texels_in(data: NDArray[np.uint8], size: Extent, texels: Texels) -> NDArray[Any]:
+    """Return a view of the texels in padded rows, of four dimensions."""
+    rows = padded_rows(size, texels)
+    strides = [stride * texels.dtype.itemsize for stride in rows.strides]
+    return np.ndarray(rows.sizes, texels.dtype, data, 0, strides)
+
+
+def map_texels(device: Device, region: Region, side: TextureSide) -> NDArray[Any]:
+    """Wait for the GPU, then return a read-only array on a mapped copy of a checked region, not empty.
+
+    The memory stays mapped until the array and its views are dropped.
+    """
+    size, texels, _, _ = side
+    nbytes = padded_rows(size, texels).stop * texels.dtype.itemsize
+    if nbytes > device.largest_buffer_nbytes:
+        raise ValueError(
+            f"rows padded to {ROW_NBYTES} bytes have {nbytes}: {device} allows buffers of at most "
+            f"{device.largest_buffer_nbytes}; map smaller regions"
+        )
+    check_mappings_on_destroy(device.wgpu_device, device.staging.in_use)
+    return texels_in(begin_reading(device, region, size, texels).mapped_array(), size, texels)
+
+
 def read_texels(device: Device, region: Region, side: TextureSide, array: NDArray[Any]) -> None:
     """Wait for the GPU, then fill an array of any strides from a checked region of a texture.
 
     Bands of rows arrive in staging buffers as WebGPU pads them, and the host's copy leaves the padding out.
     """
     (width, height, depth), texels, _, _ = side
-    if active.capture is not None:
-        refuse_in_capture(f"{array.nbytes} bytes are read back")
-    check_texture_alive(region.texture)
-    if not array.size:
-        return
     sizes = depth, height, width, texels.channels
     into = np.asarray(array).reshape(sizes)  # a view: only sizes of 1 come and go
     row_nbytes = padded_nbytes(width, texels)
@@ -221,16 +260,8 @@ def read_texels(device: Device, region: Region, side: TextureSide, array: NDArra
     x, y, z = region.origin
 
     def begun(band: range) -> Readback:
-        nbytes = (depth * len(band) - 1) * row_nbytes + width * texels.nbytes  # the last row is not padded
-        readback = Readback(device, max(nbytes, STAGING_NBYTES))
-        encoder, part = device.create_encoder(), region._replace(origin=(x, y + band.start, z))
-        size, places = (width, len(band), depth), (0, row_nbytes, len(band))
-        with translated_errors:
-            copy_texels(encoder, part, readback.staging, places, size, writes=False)
-        readback.submit(encoder, slice(0, nbytes))
-        return readback
+        part = region._replace(origin=(x, y + band.start, z))
+        return begin_reading(device, part, (width, len(band), depth), texels)
 
     for data, band in zip(arriving(map(begun, bands)), bands, strict=True):
-        target = into[:, band.start : band.stop]
-        strides = len(band) * row_nbytes, row_nbytes, texels.nbytes, into.itemsize
-        target[...] = np.ndarray(target.shape, into.dtype, data.data, 0, strides)
+        into[:, band.start : band.stop] = texels_in(data, (width, len(band), depth), texels)

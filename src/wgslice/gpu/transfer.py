@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from math import prod
 from threading import Lock
 from typing import Any
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,9 @@ from wgslice.gpu.capture import CapturedUpload, Place, active, refuse_in_capture
 from wgslice.gpu.device import Device
 from wgslice.gpu.native import (
     begin_mapping,
+    check_mappings_on_destroy,
+    check_process,
     end_mapping,
-    end_mappings_on_destroy,
     translated_errors,
     wait_for_mapping,
 )
@@ -90,6 +92,20 @@ class Readback:
         end_mapping(self.staging, self.device.is_lost)
         self.device.staging.give(self.staging, exposed=False)
 
+    def mapped_array(self) -> NDArray[np.uint8]:
+        """Wait for the bytes, and return a read-only array of them, mapped until all views are dropped."""
+        base = MappedBytes(self.wait())
+        finalize(base, self.end_or_drop).atexit = False
+        self.device.staging.in_use.add(self.staging)
+        return np.asarray(base)
+
+    def end_or_drop(self) -> None:
+        """Unmap the bytes of an array that was dropped; if that fails, drop the staging buffer too."""
+        self.device.staging.in_use.discard(self.staging)
+        with suppress(Exception):  # such as DeviceLostError: a finalizer has no caller
+            check_process()
+            self.end()
+
     @contextmanager
     def read(self) -> Iterator[NDArray[np.uint8]]:
         """Wait for the bytes and yield them; they are unmapped when the block ends, and others may follow."""
@@ -98,6 +114,13 @@ class Readback:
             yield data
         finally:
             end_mapping(self.staging, self.device.is_lost)
+
+
+class MappedBytes:
+    """The base of arrays on mapped bytes, which refer to it as long as any of them is used."""
+
+    def __init__(self, data: NDArray[np.uint8]) -> None:
+        self.__array_interface__ = data.__array_interface__
 
 
 def mapped_nbytes(part: slice) -> int:
@@ -235,7 +258,7 @@ def begin_download(
     nbytes = prod(shape) * dtype.itemsize
     if active.capture is not None:
         refuse_in_capture(f"{nbytes} bytes are read back")
-    end_mappings_on_destroy(device.wgpu_device)
+    check_mappings_on_destroy(device.wgpu_device, device.staging.in_use)
     readback = Readback(device, max(offset_nbytes % 4 + nbytes, STAGING_NBYTES))
     readback.begin(buffer, nbytes, offset_nbytes, encoder)
     return ArrayPromise(readback, shape, dtype)

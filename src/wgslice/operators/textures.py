@@ -18,9 +18,11 @@ from wgslice.gpu.protocols import Texture
 from wgslice.gpu.recording import BoundLayout
 from wgslice.gpu.textures import (
     TextureSide,
+    check_readable,
     check_region,
     checked_corner,
     device_of_texture,
+    map_texels,
     read_texels,
     record_texture_copy,
     rest_of_level,
@@ -118,13 +120,8 @@ def from_texture(
            [4, 5]], dtype=uint8)
     """
     with named("from_texture"):
-        device = device_of_texture(texture)
-        texels = texels_of(texture.format, aspect, writes=False)
-        region = region_of(texture, origin, mip_level, texels)
-        extent = rest_of_level(region) if size is None else checked_corner("size", size, 1)
-        side = TextureSide(extent, texels, writes=False)
-        check_region(device, region, side)
-        shape = shape_of(extent, texture.dimension, texels.channels)
+        device, region, side, shape = source_of(texture, origin, size, mip_level, aspect)
+        texels = side.texels
         if isinstance(out, np.ndarray):
             check_writeable(out, "out")
         elif out is not None:
@@ -135,11 +132,79 @@ def from_texture(
             if out.shape != shape:
                 raise ValueError(f"out has sizes {out.shape}: must be {shape}")
         if isinstance(out, np.ndarray):
-            read_texels(device, region, side, out)
+            check_readable(region, side)
+            if out.size:
+                read_texels(device, region, side, out)
             return out
         result = allocate(shape, texels.dtype, device, zeroed=False) if out is None else out
         run(device, region, result, side, fresh=out is None)
         return result
+
+
+def map_texture(
+    texture: Texture,
+    *,
+    origin: Integers = START,
+    size: Integers | None = None,
+    mip_level: SupportsIndex = 0,
+    aspect: Aspect = "all",
+) -> NDArray[Any]:
+    """Copy a region of a texture into mapped memory, and return a read-only array on that.
+
+    Saves the copy into memory of the host that `from_texture(texture, out=array)` makes.
+
+    Parameters
+    ----------
+    texture : wgpu.GPUTexture
+        As of `from_texture`, which describes the other parameters too.
+    origin, size : sequence of int
+        The region to copy.
+    mip_level : int
+        The level to copy from.
+    aspect : {"all", "depth-only", "stencil-only"}
+        What to copy of a format with depth and stencil.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of the dtype and sizes that `from_texture` gives, read-only, with rows a multiple of 256 bytes apart.
+        Each call maps a staging buffer of its own, which the device reuses once the array and all views of it
+        are dropped; `array.copy()` is independent of it. The GPU has finished.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `from_texture`, or the device allows no buffer of so many bytes.
+    OutOfDeviceMemory, DeviceLostError
+        As `from_texture`.
+    BufferError
+        Later, by `destroy` of the wgpu device: arrays that were not dropped are in its memory.
+
+    Notes
+    -----
+    A fault that makes the driver lose the device takes the memory away: elements must not be read after that.
+
+    Semantics: WebGPU's `copyTextureToBuffer`, `mapAsync` and `getMappedRange`, with `unmap` when the last
+    array is dropped.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> device = wg.default_device()
+    >>> texture = device.wgpu_device.create_texture(size=(3, 2), format="r8uint", usage=1 | 2)
+    >>> wg.copy_to_texture(wg.asarray(np.arange(6, dtype=np.uint8).reshape(2, 3)), texture)
+    >>> array = wg.map_texture(texture)
+    >>> array.max(), array.strides
+    (np.uint8(5), (256, 1))
+    """
+    with named("map_texture"):
+        device, region, side, shape = source_of(texture, origin, size, mip_level, aspect)
+        check_readable(region, side)
+        if 0 in shape:
+            array = np.empty(shape, side.texels.dtype)
+            array.flags.writeable = False
+            return array
+        return map_texels(device, region, side).reshape(shape)
 
 
 def copy_to_texture(
@@ -217,6 +282,19 @@ def run(device: Device, region: Region, tensor: Tensor, side: TextureSide, *, fr
     encoder = record_texture_copy(device, None, region, bound, side, device.reused_buffer, check_alive)
     if tensor.size:
         device.submit(encoder)
+
+
+def source_of(
+    texture: Texture, origin: Integers, size: Integers | None, mip_level: SupportsIndex, aspect: Aspect
+) -> tuple[Device, Region, TextureSide, tuple[int, ...]]:
+    """Return the device of a texture, the checked region to read, and the sizes of its elements."""
+    device = device_of_texture(texture)
+    texels = texels_of(texture.format, aspect, writes=False)
+    region = region_of(texture, origin, mip_level, texels)
+    extent = rest_of_level(region) if size is None else checked_corner("size", size, 1)
+    side = TextureSide(extent, texels, writes=False)
+    check_region(device, region, side)
+    return device, region, side, shape_of(extent, texture.dimension, texels.channels)
 
 
 def region_of(texture: Texture, origin: Integers, mip_level: SupportsIndex, texels: Texels) -> Region:

@@ -110,6 +110,7 @@ def in_four(layout: Layout, channels: int) -> Layout:
     return layout.select([*[None] * (4 - len(keys)), *keys])
 
 
+@lru_cache(maxsize=MAX_PLANS)
 def padded_rows(size: Extent, texels: Texels) -> Layout:
     """Return the layout of a region's rows for a texture copy, each but the last one padded."""
     width, height, depth = size
