@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -40,6 +41,7 @@ def measure_overheads() -> dict[str, float]:
         **cache_times(),
         **transfer_times(),
         **texture_times(),
+        **frame_times(),
         **memory(),
     }
 
@@ -68,6 +70,7 @@ def show_overheads(console: Console, found: Mapping[str, float]) -> None:
                 ("from_texture", ", numpy()"),
             )
         ),
+        ("frame, read two frames later", "frame, then a read of one"),
     ):
         value = found[ours] / found[theirs]
         line = f"{ours}: [bold]{value:.2f}[/bold] x {theirs} ({found[ours] * 1e6:.0f} us)"
@@ -293,6 +296,31 @@ def texture_times() -> dict[str, float]:
 def read_through_tensor(texture: Any) -> Any:
     """Read a texture through a tensor."""
     return wg.from_texture(texture).numpy()
+
+
+def frame_times() -> dict[str, float]:
+    """Time a frame of a loop that reads it two frames later, and a frame and a read, each waited for."""
+    width, height = IMAGES[0]
+    texture = device.wgpu_device.create_texture(size=(width, height), format="rgba8unorm", usage=COPIED)
+    pixels = wg.zeros((height, width, 4), np.uint8, device=device)
+    pending: deque[Any] = deque()
+
+    def draw() -> None:
+        wg.copy_to_texture(pixels, texture)
+
+    def draw_and_read() -> None:
+        draw()
+        pending.append(wg.from_texture(texture).numpy_async())
+        if len(pending) > 2:
+            pending.popleft().sync_wait()
+
+    actions: dict[str, Callable[[], Any]] = {
+        "frame": waited_for(draw),
+        "read of a frame": partial(read_through_tensor, texture),
+        "frame, read two frames later": draw_and_read,
+    }
+    found = best_times(actions, 20)
+    return {**found, "frame, then a read of one": found["frame"] + found["read of a frame"]}
 
 
 def memory() -> dict[str, float]:
