@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 from random import Random
 
-from wgslice.doctor.trials import Moves, Trial, elements_of, side_nbytes, trial_of
+from wgslice.doctor.trials import Moves, Trial, elements_of, side_nbytes
 from wgslice.layout import Layout, coalesce
 from wgslice.plans.copy_strategies import DISPATCHES, LEAVING_ENDS
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
@@ -137,4 +137,5 @@ def dispatch_trial(step: Dispatch) -> Trial:
     )
     plan = Plan(target.size * width, width, width, source, target, (step,))
     case = f"source strides {source.strides}, target strides {target.strides}, {width} bytes an element"
-    return trial_of(plan, case, (source, target), moves)
+    nbytes = step.source_binding.nbytes, step.target_binding.nbytes  # more than one part of a copy needs
+    return Trial(plan, case, *nbytes, moves.expected)
