@@ -59,7 +59,7 @@ def served(folder: Path) -> Iterator[str]:
 
 
 class Browser:
-    """A Chromium with one page. Ends itself, and raises ConnectionError, after `TIMEOUT_S` seconds.
+    """A Chromium with one page. Ends itself after some seconds, and raises ConnectionError then.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Browser:
         Uncaught exceptions and errors on the console of the page, up to the last answer.
     """
 
-    def __init__(self, program: str | None = None) -> None:
+    def __init__(self, program: str | None = None, timeout_s: float = TIMEOUT_S) -> None:
         program = program or chromium()
         if program is None:
             raise FileNotFoundError("Chromium is missing: apt-get install chromium")
@@ -81,7 +81,7 @@ class Browser:
             stdout=subprocess.PIPE,
             stderr=self.log,
         )
-        self.watchdog = threading.Timer(TIMEOUT_S, self.process.kill)
+        self.watchdog = threading.Timer(timeout_s, self.process.kill)
         self.watchdog.start()
         self.rest = b""
         self.number = 0

@@ -146,7 +146,7 @@ def test_drivers_that_are_not_there_are_left_out(monkeypatch: pytest.MonkeyPatch
 def test_missing_requirements_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found: list[Any] = [None, "/usr/bin/node"]
     monkeypatch.setattr("shutil.which", lambda _: found[0])
-    monkeypatch.setattr(report, "NAGA", tmp_path)
+    monkeypatch.setattr(report, "NPM", tmp_path)
     for message in ("needs node", "naga is not installed"):
         console = Console(record=True, width=200)
         report.run_compilers(console)

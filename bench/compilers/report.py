@@ -22,9 +22,10 @@ from bench.contest import ROOT
 from bench.report import RESULTS, write_json
 from bench.schedule import Schedule
 
-__all__ = ["STATISTICS", "run_compilers", "selected"]
+__all__ = ["NPM", "STATISTICS", "TRANSLATE", "run_compilers", "selected"]
 
-NAGA = ROOT / ".naga"  # where `run` puts naga's package
+NPM = ROOT / ".npm"  # where `run` puts packages of npm
+TRANSLATE = Path(__file__).with_name("translate.mjs")
 
 # The statistics to store, by any of their names, and whether they are per 16 useful bytes.
 # Each is in the driver's own unit, so that a driver compares with itself. Counts are of a subgroup
@@ -50,7 +51,7 @@ def run_compilers(console: Console) -> None:
     if node is None:
         console.print("bench: --compilers needs node, which runs naga: install Node.js 20 or newer")
         return
-    if not (NAGA / "node_modules" / "naga-wasm").is_dir():
+    if not (NPM / "node_modules" / "naga-wasm").is_dir():
         console.print("bench: naga is not installed: `python3 run bench --compilers` does that")
         return
     drivers = available()
@@ -97,7 +98,7 @@ def write_modules(node: str, chosen: Sequence[Variant], folder: Path) -> None:
     """Write each variant as WGSL and, by naga, as SPIR-V; names begin with the entry point."""
     for number, variant in enumerate(chosen):
         (folder / f"{variant.entry_point}-{number}.wgsl").write_text(variant.text, "utf-8")
-    command = [node, str(Path(__file__).with_name("spirv.mjs")), str(folder), str(NAGA)]
+    command = [node, str(TRANSLATE), str(folder), str(NPM), "spv"]
     subprocess.run(command, check=True)
 
 

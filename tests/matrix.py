@@ -1,0 +1,341 @@
+"""Run saved programs on every WebGPU implementation of this machine, and compare all bytes with NumPy's.
+
+`python3 run matrix` saves trials of the self-test and drawn operations as programs, and runs them by wgpu on
+each adapter, by Dawn in Node.js and in headless Chromium; naga translates their modules. Its rows replace
+those of the same implementation, adapter and driver in `bench/results/matrix.json` and `.md`. It fails if a
+byte is wrong. With `--plant` it keeps nothing, and fails unless each row finds wrong bits in two programs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import version
+from importlib.resources import files
+from itertools import chain
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from browser import Browser, chromium, served
+from saved_cases import PLANTED, cases, flip_bit, planted, save_cases, save_modules
+
+import wgslice as wg
+from bench.compilers.report import NPM, TRANSLATE
+from bench.contest import ROOT
+from bench.provenance import commit
+from bench.report import RESULTS, write_json
+
+__all__ = ["dawn_row", "kept_rows", "page", "python_row"]
+
+MATRIX = RESULTS / "matrix.json"
+TIMEOUT_S = 3600  # of a row
+PLANTED_AMONG = 20  # programs without a wrong bit
+NODE, SPIRV_VAL = shutil.which("node"), shutil.which("spirv-val")
+LANGUAGES = {"hlsl": "HLSL", "msl": "MSL 2.0", "glsl": "GLSL 4.30", "spv": "SPIR-V"}
+KEY = "implementation", "adapter", "driver"
+
+# Dawn's package in Node.js: its objects crash once `gpu` is collected.
+SCRIPT = """
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+const [folder, packages] = process.argv.slice(1);
+const { run } = await import(pathToFileURL(`${folder}/matrix.mjs`));
+const { create } = await import(createRequire(`${packages}/`).resolve("webgpu"));
+const gpu = globalThis.gpu = create([]);
+console.log(JSON.stringify(await run(gpu, (file) => readFile(`${folder}/${file}`))));
+process.exit(0);
+"""
+ON_PAGE = """
+import("./matrix.mjs").then(({ run }) =>
+  run(navigator.gpu, async (file) => new Uint8Array(await (await fetch(file)).arrayBuffer())))
+"""
+
+Row: TypeAlias = dict[
+    str, Any
+]  # implementation, version, adapter, driver; what is wrong, or why it cannot run
+Environment: TypeAlias = Mapping[str, str]
+
+
+class CannotRunError(Exception):
+    """Why a row cannot run here."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse the command line, and run; return 1 if a byte is wrong, or a planted bit is not found."""
+    options = parse(arguments)
+    if options.on:
+        print(json.dumps(wrong_by_python(wg.Device.request(options.on), options.folder)))
+        return 0
+    device = wg.Device.request()
+    with tempfile.TemporaryDirectory() as parent:
+        folder = Path(parent) / "programs"
+        folder.mkdir()
+        names = save_cases(folder, cases(device), PLANTED_AMONG if options.plant else None)
+        if options.plant:
+            planted(device, folder)
+            names += PLANTED
+            (folder / "cases.json").write_text(json.dumps(names), "utf-8")
+        for source in (files("wgslice.programs") / "program.mjs", ROOT / "tests" / "matrix.mjs"):
+            (folder / source.name).write_bytes(source.read_bytes())
+        print(f"matrix: saved {len(names):,} programs", flush=True)
+        made = program_rows(folder, names), module_rows(folder, names, plant=options.plant)
+        rows = []
+        for row in chain(*made):
+            rows.append(shown(row))
+            if not options.plant:
+                keep(row)
+    if options.plant:
+        missed = [row["implementation"] for row in rows if "wrong" in row and not finds_planted(row)]
+        print(f"matrix: rows that do not find the planted bits: {', '.join(missed) or 'none'}")
+        return int(bool(missed))
+    return int(any(row.get("wrong") for row in rows))
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(prog="run matrix", description=__doc__.partition("\n\n")[0])
+    parser.add_argument("--plant", action="store_true", help="plant wrong bits, which each row must find")
+    parser.add_argument("--on", help=argparse.SUPPRESS)  # an adapter: the process of one of the rows
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    return parser.parse_args(arguments)
+
+
+# rows
+
+
+def program_rows(folder: Path, names: Sequence[str]) -> Iterator[Row]:
+    """Yield a row of each implementation that runs programs."""
+    plain, software = dict(os.environ), swiftshader()
+    vulkan = [each for each in wg.adapters() if each.backend == "Vulkan"]
+    planned: list[tuple[str, str, str, Callable[[Path], Row]]] = [
+        ("wgpu", str(each), each.driver, partial(python_row, str(each), plain)) for each in wg.adapters()
+    ]
+    planned += [("Dawn in Node.js", str(each), each.driver, partial(dawn_row, plain)) for each in vulkan[:1]]
+    if software is not None:
+        planned.append(("wgpu", "SwiftShader", "", partial(python_row, "SwiftShader", software)))
+        planned.append(("Dawn in Node.js", "SwiftShader", "", partial(dawn_row, software)))
+    planned.append(("Chromium", "", "", chromium_row))
+    for implementation, adapter, driver, run in planned:
+        row = {"implementation": implementation, "adapter": adapter, "driver": driver}
+        try:
+            yield row | run(folder) | {"programs": len(names)}
+        except (CannotRunError, ConnectionError, RuntimeError, subprocess.TimeoutExpired) as error:
+            yield row | {"reason": f"{error}"}
+
+
+def swiftshader() -> dict[str, str] | None:
+    """The environment in which the Vulkan driver of Chromium's package is found alone; None without one."""
+    program = chromium()
+    folders = [Path("/usr/lib/chromium"), *([Path(program).resolve().parent] if program else [])]
+    for manifest in (folder / "vk_swiftshader_icd.json" for folder in folders):
+        if manifest.exists():
+            return {**os.environ, "VK_DRIVER_FILES": str(manifest), "VK_ICD_FILENAMES": str(manifest)}
+    return None
+
+
+def output_of(command: Sequence[str], environment: Environment) -> str:
+    """Run a command, and return what it prints; raise CannotRunError if it fails."""
+    environment = {"XDG_RUNTIME_DIR": tempfile.gettempdir(), **environment}
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, timeout=TIMEOUT_S
+    )
+    if done.returncode:
+        last = done.stderr.strip().splitlines()[-1:] or [""]
+        raise CannotRunError(f"{Path(command[0]).name} ended with {done.returncode}: {last[0]}")
+    return done.stdout
+
+
+def python_row(adapter: str, environment: Environment, folder: Path) -> Row:
+    """Run the programs of a folder by `wg.load_program`, in a process of its own."""
+    command = [sys.executable, str(Path(__file__)), "--on", adapter, "--folder", str(folder)]
+    row: Row = json.loads(output_of(command, environment))
+    return row
+
+
+def wrong_by_python(device: wg.Device, folder: Path) -> Row:
+    """Run the programs of a folder; return adapter, driver and what is wrong by program."""
+    wrong = {}
+    for name in json.loads((folder / "cases.json").read_text("utf-8")):
+        try:
+            found = difference(device, folder / name)
+        except Exception as error:
+            found = f"{type(error).__name__}: {error}"
+        if found:
+            wrong[name] = found
+    adapter = device.adapter
+    return {
+        "version": f"wgpu-py {version('wgpu')}",
+        "adapter": str(adapter),
+        "driver": adapter.driver,
+        "wrong": wrong,
+    }
+
+
+def difference(device: wg.Device, folder: Path) -> str:
+    """Describe the first tensor of a program that is not as wanted; empty if there is none."""
+    program = wg.load_program(folder, device)
+    inputs = json.loads((folder / "program.json").read_text("utf-8"))["inputs"]
+    arrays = {each["name"]: np.fromfile(folder / f"{each['name']}.in", each["dtype"]) for each in inputs}
+    given = {
+        each["name"]: wg.asarray(arrays[each["name"]].reshape(each["shape"]), device=device)
+        for each in inputs
+    }
+    returned = program(**given)
+    results = returned if isinstance(returned, list | tuple) else [] if returned is None else [returned]
+    for which, tensor in {**given, **dict(enumerate(results))}.items():
+        if tensor.numpy().tobytes() != (folder / f"{which}.want").read_bytes():
+            return f"{which}: {tensor.dtype} {tensor.shape} has wrong bytes"
+    return ""
+
+
+def dawn_row(environment: Environment, folder: Path) -> Row:
+    """Run the programs of a folder by `program.mjs` in Node.js."""
+    package = NPM / "node_modules" / "webgpu" / "package.json"
+    if NODE is None or not package.exists():
+        raise CannotRunError("node or its package webgpu is missing: install Node.js 20 or newer, with npm")
+    command = [NODE, "--input-type=module", "-e", SCRIPT, str(folder), str(NPM)]
+    row: Row | None = json.loads(output_of(command, environment).splitlines()[-1])
+    if row is None:
+        raise CannotRunError("Dawn accepts no adapter here")
+    return row | {"version": f"webgpu {json.loads(package.read_text('utf-8'))['version']} of npm"}
+
+
+def chromium_row(folder: Path) -> Row:
+    """Run the programs of a folder by `program.mjs` on a page from localhost."""
+    program = chromium()
+    if program is None:
+        raise CannotRunError("Chromium is missing: apt-get install chromium")
+    (folder / "index.html").write_text("<!doctype html><title>Saved programs</title>", "utf-8")
+    with served(folder) as url, Browser(program, TIMEOUT_S) as browser:
+        browser.open(url)
+        if not browser.evaluate("'gpu' in navigator"):
+            raise CannotRunError("this Chromium has no WebGPU")
+        row: Row | None = browser.evaluate(ON_PAGE)
+        if row is None:
+            raise CannotRunError("Chromium finds no adapter")
+        return row | {"version": browser.send("Browser.getVersion")["product"]}
+
+
+def module_rows(folder: Path, names: Sequence[str], *, plant: bool) -> Iterator[Row]:
+    """Yield a row of each language that naga translates the modules to, and one of `spirv-val`."""
+    modules = folder.parent / "modules"
+    paths = save_modules(folder, names, modules)
+    rows = {
+        f"naga to {language}": partial(naga_wrong, paths, suffix) for suffix, language in LANGUAGES.items()
+    }
+    rows["spirv-val"] = partial(spirv_wrong, paths, plant=plant)
+    for implementation, run in rows.items():
+        row = {"implementation": implementation, "adapter": "", "driver": ""}
+        try:
+            named, wrong = run()
+        except CannotRunError as error:
+            yield row | {"reason": str(error)}
+        else:
+            yield row | {"version": named, "modules": len(paths), "wrong": wrong}
+
+
+def naga_wrong(paths: Sequence[Path], suffix: str) -> tuple[str, dict[str, str]]:
+    """Translate modules to a language; return the version of naga, and its message by module."""
+    package = NPM / "node_modules" / "naga-wasm" / "package.json"
+    if NODE is None or not package.exists():
+        raise CannotRunError(
+            "node or its package naga-wasm is missing: install Node.js 20 or newer, with npm"
+        )
+    command = [NODE, str(TRANSLATE), str(paths[0].parent), str(NPM), suffix]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    said = " ".join(done.stderr.split())[:300]
+    wrong = {path.stem: said for path in paths if not path.with_suffix(f".{suffix}").exists()}
+    return f"naga-wasm {json.loads(package.read_text('utf-8'))['version']}", wrong
+
+
+def spirv_wrong(paths: Sequence[Path], *, plant: bool) -> tuple[str, dict[str, str]]:
+    """Validate the SPIR-V of modules; return the version of `spirv-val`, and its message by module."""
+    written = [path for each in paths if (path := each.with_suffix(".spv")).exists()]
+    if SPIRV_VAL is None or not written:
+        raise CannotRunError("spirv-val or SPIR-V is missing: apt-get install spirv-tools")
+    if plant:
+        flip_bit(written[0], 20)  # in the first instruction
+    wrong = {}
+    for path in written:
+        command = [SPIRV_VAL, "--target-env", "vulkan1.1", str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            wrong[path.stem] = " ".join((done.stdout + done.stderr).split())[:300]
+    named = subprocess.run([SPIRV_VAL, "--version"], capture_output=True, text=True, check=True).stdout
+    return named.split(",")[0].strip(), wrong
+
+
+def finds_planted(row: Row) -> bool:
+    """Whether a row found what was planted, and no more: two programs, one of which has a wrong module."""
+    return {*row["wrong"]} == {*PLANTED} if "programs" in row else len(row["wrong"]) == 1
+
+
+# results
+
+
+def shown(row: Row) -> Row:
+    """Print a row, and return it."""
+    print(f"matrix: {' | '.join(cells(row))}", flush=True)
+    for name, what in list(row.get("wrong", {}).items())[:5]:
+        print(f"  {name}: {' '.join(what.split())[:200]}", flush=True)
+    return row
+
+
+def cells(row: Row) -> list[str]:
+    """The cells of a row in a table."""
+    named = [row["implementation"], row.get("version", ""), row["adapter"], row["driver"]]
+    if "reason" in row:
+        return [*named, f"not run: {row['reason']}", ""]
+    count = f"{row['programs']:,} programs" if "programs" in row else f"{row['modules']:,} modules"
+    return [*named, count, f"{len(row['wrong']):,}"]
+
+
+def kept_rows(before: Iterable[Row], rows: Iterable[Row]) -> list[Row]:
+    """Add rows to those of other implementations, adapters and drivers; drop reasons of what runs by now."""
+    found = {tuple(row[part] for part in KEY): row for row in (*before, *rows)}
+    ran = {row["implementation"] for row in found.values() if "reason" not in row}
+    return [
+        row
+        for _, row in sorted(found.items())
+        if "reason" not in row or row["adapter"] or row["implementation"] not in ran
+    ]
+
+
+def keep(row: Row) -> None:
+    """Write the results and their page: a row, and those of earlier runs."""
+    own = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit(), "system": platform.platform()}
+    before = json.loads(MATRIX.read_text("utf-8"))["rows"] if MATRIX.exists() else []
+    content = {"rows": kept_rows(before, [row | own])}
+    write_json(content, MATRIX)
+    MATRIX.with_suffix(".md").write_text(page(content), "utf-8")
+
+
+def page(content: Mapping[str, Any]) -> str:
+    """The page of kept results."""
+    heading = ["implementation", "version", "adapter", "driver", "ran", "wrong"]
+    lines = [heading, ["---"] * len(heading), *map(cells, content["rows"])]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"""# Saved programs on every implementation
+
+What `python3 run matrix` has kept: [matrix.json](matrix.json). Trials of the self-test and drawn operations
+are [saved programs](../../docs/saved-programs.md), which each row runs. Inputs and outputs are compared with
+NumPy's, byte by byte. naga translates each module with its constants, and spirv-val validates the SPIR-V.
+"Not run" is what a machine lacked.
+
+{table}
+"""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
