@@ -21,21 +21,20 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from importlib.resources import files
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from browser import Browser, chromium, served
 from saved_cases import PLANTED, cases, flip_bit, planted, save_cases, save_modules
+from test_programs import as_arrays
 
 import wgslice as wg
 from bench.compilers.report import NPM, TRANSLATE
 from bench.contest import ROOT
 from bench.provenance import commit
 from bench.report import RESULTS, write_json
-
-__all__ = ["dawn_row", "kept_rows", "page", "python_row"]
 
 MATRIX = RESULTS / "matrix.json"
 TIMEOUT_S = 3600  # of a row
@@ -81,13 +80,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent) / "programs"
         folder.mkdir()
-        names = save_cases(folder, cases(device), PLANTED_AMONG if options.plant else None)
+        names = save_cases(folder, islice(cases(device), PLANTED_AMONG if options.plant else None))
         if options.plant:
             planted(device, folder)
             names += PLANTED
             (folder / "cases.json").write_text(json.dumps(names), "utf-8")
-        for source in (files("wgslice.programs") / "program.mjs", ROOT / "tests" / "matrix.mjs"):
-            (folder / source.name).write_bytes(source.read_bytes())
+        copy_runner(folder)
         print(f"matrix: saved {len(names):,} programs", flush=True)
         made = program_rows(folder, names), module_rows(folder, names, plant=options.plant)
         rows = []
@@ -132,6 +130,12 @@ def program_rows(folder: Path, names: Sequence[str]) -> Iterator[Row]:
             yield row | run(folder) | {"programs": len(names)}
         except (CannotRunError, ConnectionError, RuntimeError, subprocess.TimeoutExpired) as error:
             yield row | {"reason": f"{error}"}
+
+
+def copy_runner(folder: Path) -> None:
+    """Copy the modules of JavaScript that run the programs of a folder."""
+    for source in (files("wgslice.programs") / "program.mjs", ROOT / "tests" / "matrix.mjs"):
+        (folder / source.name).write_bytes(source.read_bytes())
 
 
 def swiftshader() -> dict[str, str] | None:
@@ -191,11 +195,10 @@ def difference(device: wg.Device, folder: Path) -> str:
         each["name"]: wg.asarray(arrays[each["name"]].reshape(each["shape"]), device=device)
         for each in inputs
     }
-    returned = program(**given)
-    results = returned if isinstance(returned, list | tuple) else [] if returned is None else [returned]
-    for which, tensor in {**given, **dict(enumerate(results))}.items():
-        if tensor.numpy().tobytes() != (folder / f"{which}.want").read_bytes():
-            return f"{which}: {tensor.dtype} {tensor.shape} has wrong bytes"
+    results = dict(enumerate(as_arrays(program(**given))))
+    for which, array in {**results, **{name: x.numpy() for name, x in given.items()}}.items():
+        if array.tobytes() != (folder / f"{which}.want").read_bytes():
+            return f"{which}: {array.dtype} {array.shape} has wrong bytes"
     return ""
 
 

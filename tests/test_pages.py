@@ -213,6 +213,7 @@ def test_every_other_command_is_one_that_is_tested() -> None:
         "wheel",
         "mutants",
         "fuzz",
+        "matrix",
         "soak",
         "lock",
     ):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-import subprocess
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -15,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
-from test_programs import FUNCTIONS, as_arrays, check_replay, made
+from test_programs import FUNCTIONS, check_replay, made
 
 import wgslice as wg
 from wgslice.cli import main
@@ -273,64 +271,6 @@ def test_wrong_exports_are_refused(
     assert main(["export", *given, "-o", str(tmp_path / "cut")]) == 1
     assert says in capsys.readouterr().err
     assert not (tmp_path / "cut").exists()
-
-
-NODE = shutil.which("node")
-# Runs each program with Dawn: reads inputs from, and writes outputs and inputs into, files of its folder.
-SCRIPT = """
-import { readFile, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
-const [runner, ...folders] = process.argv.slice(1);
-const { load } = await import(runner);
-const { create } = await import(createRequire(process.cwd() + "/").resolve("webgpu"));
-const gpu = globalThis.gpu = create([]); // its objects crash once it is collected
-const adapter = await gpu.requestAdapter();
-if (adapter === null) process.exit(77);
-const device = await adapter.requestDevice();
-for (const folder of folders) {
-  const program = await load(device, (name) => readFile(`${folder}/${name}`));
-  const given = {};
-  for (const name of Object.keys(program.inputs)) {
-    given[name] = program.createBuffer(name, await readFile(`${folder}/${name}.in`));
-  }
-  const bound = program.bind(given);
-  bound.run();
-  for (const which of [...program.outputs.keys(), ...Object.keys(given)]) {
-    await writeFile(`${folder}/${which}.out`, await bound.read(which));
-  }
-}
-process.exit(0);
-"""
-
-
-def with_dawn(folders: list[Path]) -> None:
-    """Run programs by `program.mjs`; skip where Node, its package webgpu or a driver is missing."""
-    if NODE is None:
-        pytest.skip("node is missing")
-    runner = (files("wgslice.programs") / "program.mjs").as_uri()  # type: ignore[attr-defined]
-    command = [NODE, "--input-type=module", "-e", SCRIPT, runner, *map(str, folders)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    if "Cannot find module 'webgpu'" in done.stderr:
-        pytest.skip("Node's package webgpu is missing: npm install webgpu, and NODE_PATH")
-    if done.returncode == 77:
-        pytest.skip("Dawn finds no adapter: it needs Mesa 25 or SwiftShader, by VK_DRIVER_FILES")
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.first_adapter
-def test_javascript_gives_what_the_functions_give(device: wg.Device, tmp_path: Path) -> None:
-    for function in FUNCTIONS:
-        x, y = (wg.asarray(each, device=device) for each in made(1))
-        wg.capture(function, x=x, y=y).save(tmp_path / function.__name__)
-        for name, array in zip("xy", made(1), strict=True):
-            (tmp_path / function.__name__ / f"{name}.in").write_bytes(array.tobytes())
-    with_dawn([tmp_path / function.__name__ for function in FUNCTIONS])
-    for function in FUNCTIONS:
-        arrays = made(1)
-        results: dict[Any, Any] = dict(enumerate(as_arrays(function(*arrays))))
-        for name, array in (results | {"x": arrays[0], "y": arrays[1]}).items():
-            assert (tmp_path / function.__name__ / f"{name}.out").read_bytes() == array.tobytes()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")

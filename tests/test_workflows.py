@@ -49,8 +49,11 @@ def test_linux_is_tested_with_every_supported_python() -> None:
     assert setup["with"]["python-version"] == "${{ matrix.python }}"
 
 
-@pytest.mark.parametrize(("name", "command"), [("newest", "test --newest"), ("suites", "suites")])
-def test_weekly_jobs_run_newest_releases_and_public_suites(name: str, command: str) -> None:
+WEEKLY = {"newest": "test --newest", "suites": "suites", "matrix": "matrix"}
+
+
+@pytest.mark.parametrize(("name", "command"), WEEKLY.items())
+def test_weekly_jobs_run_their_commands(name: str, command: str) -> None:
     workflow = YAML(typ="safe").load(ROOT / ".github" / "workflows" / f"{name}.yml")
     assert re.fullmatch(r"\d+ \d+ \* \* [0-6]", workflow["on"]["schedule"][0]["cron"])
     assert list(workflow["jobs"]) == [name]

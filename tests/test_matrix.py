@@ -1,0 +1,102 @@
+"""The script `matrix`: which wrong programs its rows find, and what it keeps."""
+
+from __future__ import annotations
+
+import json
+import os
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import matrix
+import pytest
+from helpers import on_one_adapter
+from saved_cases import PLANTED, Case, drawn_cases, planted, save_cases, trial_cases
+from test_programs import FUNCTIONS, as_arrays, made
+
+import wgslice as wg
+
+
+def program_cases(device: wg.Device) -> list[Case]:
+    """The programs of the functions that are captured in other tests."""
+    found = []
+    for function in FUNCTIONS:
+        arrays = made(1)
+        given = dict(zip("xy", made(1), strict=True))
+        tensors = {name: wg.asarray(array, device=device) for name, array in given.items()}
+        program = wg.capture(function, **tensors)
+        results = dict(enumerate(as_arrays(function(*arrays))))
+        found.append(Case(function.__name__, program, given, dict(zip("xy", arrays, strict=True)) | results))
+    return found
+
+
+def saved(device: wg.Device, folder: Path, cases: list[Case]) -> Path:
+    """Save programs and two with wrong bits."""
+    folder.mkdir()
+    planted(device, folder)
+    names = save_cases(folder, [*cases])
+    (folder / "cases.json").write_text(json.dumps([*names, *PLANTED]), "utf-8")
+    return folder
+
+
+@on_one_adapter
+def test_wrong_bits_in_constants_and_modules_are_found(device: wg.Device, tmp_path: Path) -> None:
+    drawn = [*islice(drawn_cases(device), 5)]
+    folder = saved(device, tmp_path / "programs", [*program_cases(device), *drawn])
+    found = matrix.wrong_by_python(device, folder)
+    assert found["adapter"] == str(device.adapter)
+    assert {*found["wrong"]} == {*PLANTED}
+    assert found["wrong"][PLANTED[0]] == "1: int32 (32,) has wrong bytes"
+    assert "Acompute" in found["wrong"][PLANTED[1]]
+
+
+@pytest.mark.slow
+@on_one_adapter
+def test_javascript_finds_the_same_programs_wrong(device: wg.Device, tmp_path: Path) -> None:
+    folder = saved(device, tmp_path / "programs", program_cases(device))
+    matrix.copy_runner(folder)
+    environment = matrix.swiftshader() or dict(os.environ)
+    try:
+        found = matrix.dawn_row(environment, folder)
+    except matrix.CannotRunError as error:
+        pytest.skip(str(error))
+    assert {*found["wrong"]} == {*PLANTED}
+
+
+@pytest.mark.slow
+@on_one_adapter
+def test_trials_bind_only_their_own_bytes(device: wg.Device, tmp_path: Path) -> None:
+    """Some of all kernels: loading checks that bindings are inside of their buffers."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    names = save_cases(folder, islice(trial_cases(device), 0, None, 25))
+    assert len(names) > 20
+    assert matrix.wrong_by_python(device, folder)["wrong"] == {}
+
+
+@pytest.mark.deep
+def test_every_row_finds_wrong_bits() -> None:
+    assert matrix.main(["--plant"]) == 0
+
+
+def row(implementation: str, adapter: str = "", **rest: Any) -> dict[str, Any]:
+    return {"implementation": implementation, "adapter": adapter, "driver": "", **rest}
+
+
+def test_rows_of_other_machines_are_kept() -> None:
+    before = [row("a", "x", wrong={"one": "?"}), row("a", "y", wrong={}), row("b", reason="missing")]
+    before.append(row("b", "z", reason="refused"))
+    after = [row("a", "x", wrong={}), row("b", "y", wrong={}), row("c", reason="missing")]
+    assert matrix.kept_rows(before, after) == [after[0], before[1], after[1], before[3], after[2]]
+
+
+def test_results_are_complete_and_on_their_page() -> None:
+    kept = json.loads(matrix.MATRIX.read_text("utf-8"))
+    assert matrix.MATRIX.with_suffix(".md").read_text("utf-8") == matrix.page(kept)
+    ran = [each for each in kept["rows"] if "wrong" in each]
+    assert {each["implementation"].partition(" to ")[0] for each in ran} >= {
+        "wgpu",
+        "Dawn in Node.js",
+        "naga",
+    }
+    assert all(each["wrong"] == {} and each.get("programs", 1000) >= 1000 for each in ran)
