@@ -191,6 +191,7 @@ OWN_OPTIONS = {
     "bench": ["-m", "bench"],
     "mutants": ["tests/mutate.py"],
     "fuzz": ["tests/fuzz.py"],
+    "matrix": ["tests/matrix.py"],
     "soak": ["tests/soak.py"],
     "suites": ["-m", "suites"],
 }  # verbs that pass options on
