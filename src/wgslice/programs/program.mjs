@@ -1,7 +1,7 @@
 // Runs saved programs of wgslice on WebGPU, without dependencies: load, bind, run, read. program.d.mts has the types.
 
 const USAGES = { "copy-src": 0x4, "copy-dst": 0x8, uniform: 0x40, storage: 0x80 };
-const [MAP_READ, COPY_SRC, COPY_DST, COMPUTE, READ_MODE] = [0x1, 0x4, 0x8, 0x4, 0x1]; // WebGPU fixes these values
+const [MAP_READ, COPY_DST, COPIED, COMPUTE, READ_MODE] = [0x1, 0x8, 0x4 | 0x8, 0x4, 0x1]; // WebGPU fixes these
 const [COPY_SRC_TEXTURE, FRAME_USAGES] = [0x1, 0x1 | 0x2 | 0x4 | 0x10]; // a frame is copied, sampled and rendered
 const bits = (names) => names.reduce((sum, name) => sum | USAGES[name], 0);
 const ROW_ALIGNMENT = 256; // of rows in a buffer that is copied from or to a texture
@@ -176,7 +176,7 @@ function texels(device, { name, shape, strides, offset, itemsize }, current, buf
     throw new Error(`${name}: a texture needs a packed input whose rows are whole words`);
   }
   const bytesPerRow = Math.ceil(rowSize / ROW_ALIGNMENT) * ROW_ALIGNMENT;
-  const padded = device.createBuffer({ size: bytesPerRow * height, usage: COPY_SRC | COPY_DST });
+  const padded = bytesPerRow > rowSize ? device.createBuffer({ size: bytesPerRow * height, usage: COPIED }) : buffer;
   return ({ encoder }) => {
     const [texture, image] = [current(), { buffer: padded, bytesPerRow }];
     if (texture.width !== width || texture.height !== height) {
@@ -184,7 +184,7 @@ function texels(device, { name, shape, strides, offset, itemsize }, current, buf
     }
     if (!back && !(texture.usage & COPY_SRC_TEXTURE)) return; // such as that of a canvas, which is only written
     if (!back) encoder.copyTextureToBuffer({ texture }, image, [width, height]);
-    for (let row = 0; row < height; row += 1) {
+    for (let row = 0; padded !== buffer && row < height; row += 1) {
       const sides = [[padded, row * bytesPerRow], [buffer, row * rowSize]];
       encoder.copyBufferToBuffer(...(back ? sides.reverse() : sides).flat(), rowSize);
     }
