@@ -19,6 +19,7 @@ extensions = [
 ]
 templates_path = ["_templates"]
 html_copy_source = False
+html_static_path = ["try/static"]
 myst_heading_anchors = 3  # as GitHub makes them, so that links work on both
 copybutton_exclude = ".linenos, .gp, .go"  # prompts and output of commands
 default_role = "literal"

@@ -26,6 +26,11 @@ FLAGS = (
     "--remote-debugging-pipe",
     "--enable-unsafe-webgpu",  # also on adapters that are software
     "--use-webgpu-adapter=swiftshader",
+    "--enable-features=Vulkan",  # these three: canvases that WebGPU writes
+    "--use-vulkan=swiftshader",
+    "--use-angle=swiftshader",
+    "--use-fake-device-for-media-stream",  # a webcam with a test pattern
+    "--use-fake-ui-for-media-stream",  # whose use is allowed
 )
 TIMEOUT_S = 600
 
