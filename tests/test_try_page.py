@@ -196,6 +196,14 @@ def test_frames_of_a_webcam_are_sliced(page: Page, photo: NDArray[np.uint8]) -> 
     assert np.array_equal(page.output(), window_of(frame, 30, 60)[::2, ::2])
 
 
+def test_a_refused_webcam_leaves_the_picture(page: Page, photo: NDArray[np.uint8]) -> None:
+    media = "navigator.mediaDevices.getUserMedia"
+    page.browser.evaluate(f"{media} = () => Promise.reject(new Error('not allowed')); webcam.click()")
+    page.wait("document.getElementById('status').textContent === 'The webcam cannot be used: not allowed'")
+    assert page.browser.evaluate(f"delete {media}; webcam.ariaPressed") == "false"
+    assert np.array_equal(page.picture(), photo)
+
+
 def test_a_file_that_is_no_picture_is_refused(page: Page, photo: NDArray[np.uint8], tmp_path: Path) -> None:
     (tmp_path / "text.png").write_text("no picture")
     page.choose_file(tmp_path / "text.png")
