@@ -252,11 +252,26 @@ def test_copies_are_made_as_asked(device: wg.Device) -> None:
         xp.astype(x, xp.float32)
 
 
-def test_sequences_of_tensors_are_not_read_back_unasked(device: wg.Device) -> None:
-    x = wg.asarray([1, 2, 3], device=device)
-    for nested in ([x], (x, x), [[1, x]], [[[x]]]):
-        with pytest.raises(TypeError, match="asarray: a sequence of tensors: stack joins them"):
-            xp.asarray(nested)
+def test_sequences_of_tensors_are_joined_without_being_read(device: wg.Device) -> None:
+    array = np.arange(6, dtype=np.int16).reshape(2, 3)
+    x = wg.asarray(array, device=device)
+    for make in (
+        lambda x: [x],
+        lambda x: (x[0], np.array([5, 6, 7], np.int8)),
+        lambda x: [[x[0, 0], np.int16(5)], [x[1, 2], x[1, 1]]],
+        lambda x: [[[x[:, ::-1]]], [[x]]],
+        lambda x: [x[:0], np.empty((0, 3), np.int16)],
+    ):
+        found = wg.capture(lambda x, make=make: xp.asarray(make(x), dtype=xp.int16), x=x)(x=x)
+        assert found.is_packed
+        check_same(found.numpy(), np.asarray(make(array), np.int16))
+    with pytest.raises(ValueError, match=r"asarray: array has parts of shapes \(2, 3\), \(3,\): must be"):
+        xp.asarray([x, x[0]])
+    with pytest.raises(ValueError, match="asarray: copy=False"):
+        xp.asarray([x, x], copy=False)
+    for other in (wg.asarray(array.astype(np.int8), device=device), array.astype(np.int64)):
+        with pytest.raises(wg.ComputationRefused, match=r"asarray: dtype int16: the \w+ has int"):
+            xp.asarray([x, other])
 
 
 def test_a_tensor_leads_to_its_namespace(device: wg.Device) -> None:

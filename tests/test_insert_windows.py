@@ -518,6 +518,14 @@ def test_windows_of_a_tensor_without_dimensions(device: wg.Device, dtype: str, o
         if count > 1:
             with pytest.raises(wg.WindowError, match="overlap"):
                 wg.insert_windows(buffer[5], table, windows)
+        if count and not on_gpu:
+            one, some = wg.TensorDesc(dtype, ()), wg.TensorDesc(dtype, (count,))
+            extract = device.compile(wg.ExtractWindows(one, some, table, ()))
+            check_same(extract(buffer[3]).numpy(), np.repeat(array[3], count))
+            insert = device.compile(wg.InsertWindows(some, one, table, overlap="last"))
+            insert(wg.asarray(windows - 10, device=device), out=buffer[5])
+            array[5] = windows[-1] - 10
+            check_same(buffer.numpy(), array)
 
 
 @pytest.mark.parametrize("on_gpu", [False, True], ids=["host", "device"])

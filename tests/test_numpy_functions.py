@@ -69,6 +69,14 @@ COPIES: dict[str, list[Case]] = {
         lambda x: np.block([x, []]),
         lambda x: np.block([x, (x,)]),
     ],
+    "choose": [
+        lambda x: numpy.choose(np.arange(x.shape[-1]) % 2, x),
+        lambda x: numpy.choose(a=[[0], [1]], choices=[x, x[..., ::-1]]),
+        lambda x: numpy.choose([5, -7, 1], [x[..., :1], x[..., -1:]], mode="clip"),
+        lambda x: numpy.choose([5, -7, 1], (x[..., :1], x[..., -1:]), mode="wrap"),
+        lambda x: numpy.choose(True, [x, x[::-1]]),
+        lambda x: numpy.choose([0, -1], [x[..., :1]]),
+    ],
     "compress": [
         lambda x: np.compress([True, False, True], x),
         lambda x: numpy.compress(condition=[0, 2], a=x, axis=-1),
@@ -136,6 +144,13 @@ COPIES: dict[str, list[Case]] = {
         lambda x: np.roll(x, (1, -1), (0, 1)),
         lambda x: np.roll(a=x, shift=1, axis=0),
     ],
+    "select": [
+        lambda x: numpy.select([np.arange(x.shape[-1]) % 2 == 0, np.ones(x.shape, bool)], [x, x[::-1]]),
+        lambda x: numpy.select(condlist=[[[True], [False]]], choicelist=[x[..., :1]], default=1),
+        lambda x: numpy.select([[True, False, True], False], [x[..., -1:], x], x[..., :1]),
+        lambda x: numpy.select([[1, 0]], [x[..., :1]]),
+        lambda x: numpy.select([[True], [False]], [x]),
+    ],
     "stack": [lambda x: np.stack([x, x]), lambda x: np.stack((x, x, x), axis=-1)],
     "take": [
         lambda x: np.take(x, [1, -1]),
@@ -156,6 +171,12 @@ COPIES: dict[str, list[Case]] = {
     "tril": [np.tril, lambda x: np.tril(m=x, k=1)],
     "triu": [np.triu, lambda x: np.triu(x, -1)],
     "vstack": [lambda x: np.vstack([x, x])],
+    "where": [
+        lambda x: np.where(np.arange(x.shape[-1]) % 2 == 0, x, x[::-1]),
+        lambda x: np.where([[2], [0]], 1, x),
+        lambda x: np.where(True, x[..., :1], 3),
+        lambda x: numpy.where(False, x),
+    ],
     "zeros_like": [np.zeros_like, lambda x: np.zeros_like(x, np.int16, shape=(2, 2))],
 }
 # A view where there is one.
@@ -375,6 +396,17 @@ CORNERS: list[Callable[[Any, Any, Any], Any]] = [
     lambda x, v, z: numpy.take(v, [0, 1], out=v),
     lambda x, v, z: numpy.compress([1, 0, 1, 1], v[[0, 1, 2, 0]], out=v),
     lambda x, v, z: numpy.ravel(z, "K"),
+    lambda x, v, z: numpy.choose(z, [v, v[::-1]], mode="wrap"),
+    lambda x, v, z: numpy.choose(x, [z, 5, 6], mode="clip"),
+    lambda x, v, z: numpy.choose(x, v, x, "wrap"),
+    lambda x, v, z: x.choose(v, mode="clip"),
+    lambda x, v, z: v.choose([]),
+    lambda x, v, z: v.choose(np.empty((0, 3))),
+    lambda x, v, z: v.choose(x, mode="nope"),
+    lambda x, v, z: numpy.choose(v, np.empty((2, 0)), out=z),
+    lambda x, v, z: numpy.choose([0.5], v),
+    lambda x, v, z: numpy.choose([9], [z]),
+    lambda x, v, z: numpy.select([np.bool_(True)], [z], v),
 ]
 
 
@@ -438,6 +470,45 @@ def test_arrays_among_tensors_are_uploaded(device: wg.Device) -> None:
         TypeError, match=r"numpy\.stack: dtype is float64: must be float32 as the tensors have"
     ):
         numpy.stack([x, array], dtype="f8", casting="unsafe")
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64"])
+def test_numbers_in_a_tensor_choose_without_being_read(device: wg.Device, dtype: str) -> None:
+    choices, numbers = numbered((2, 3, 4), "int16"), np.array([1, 0, 0, 1], dtype)
+    x, a = (wg.asarray(each, device=device) for each in (choices, numbers))
+    expected = np.choose(numbers, choices)
+    for found in (
+        numpy.choose(a, x),
+        numpy.choose(a, [*x]),
+        wg.capture(numpy.choose, a=a, choices=x)(a=a, choices=x),
+    ):
+        check_same(found.numpy(), expected)
+    if dtype == "int8":
+        outside = wg.asarray(np.array([9, -9, -1, 0], dtype), device=device)
+        check_same(numpy.choose(outside, x).numpy(), np.choose([1, 0, 1, 0], choices))
+
+
+def test_masks_in_tensors_select_without_being_read(device: wg.Device) -> None:
+    masks = numbered((3, 4), "int8") % 3 == 0, numbered((1, 4), "int8") % 2 == 0
+    arrays = numbered((3, 4), "float32"), numbered((3, 1), "float32"), numbered((4,), "float32")
+    first, second = (wg.asarray(mask, device=device) for mask in masks)
+    x, y, z = (wg.asarray(array, device=device) for array in arrays)
+    program = wg.capture(lambda x, y: numpy.select([first, second], [x, y], z), x=x, y=y)
+    check_same(program(x=x, y=y).numpy(), np.select(masks, arrays[:2], arrays[2]))
+    check_same(numpy.select([first], [7]).numpy(), np.select(masks[:1], [7]))
+    check_same(numpy.where(first, z, y).numpy(), np.where(masks[0], arrays[2], arrays[1]))
+    with pytest.raises(wg.ComputationRefused, match=r"numpy\.where: a condition alone: computes indices"):
+        np.where(first)
+    with pytest.raises(wg.ComputationRefused, match="condition has dtype float32: comparing with 0 computes"):
+        np.where(x, x, x)
+    refused: dict[str, Callable[[], Any]] = {
+        "the common dtype is float64: must be float32": lambda: numpy.select([first], [x], np.float64(1)),
+        r"condlist\[0\] has dtype float32: must be bool": lambda: numpy.select([x], [x]),
+        "indices have dtype float32: must be integers": lambda: numpy.choose(x, [x]),
+    }
+    for message, call in refused.items():
+        with pytest.raises(TypeError, match=message):
+            call()
 
 
 def test_copyto_writes_into_tensors(device: wg.Device) -> None:
@@ -508,8 +579,10 @@ def test_arrays_like_a_tensor_are_uploaded_to_its_device(device: wg.Device) -> N
     assert numpy.array(x, like=x).buffer is not x.buffer
     assert numpy.ascontiguousarray(x.T, like=x).buffer is x.buffer
     assert numpy.ascontiguousarray(x, like=x).is_packed
-    with pytest.raises(TypeError, match=r"numpy\.asarray: asarray: a sequence of tensors: stack"):
-        numpy.asarray([x, x], like=x)
+    for order in "CF":
+        nested = numpy.asarray([x, x.numpy()], like=x, order=order)
+        check_same(nested.numpy(), np.asarray([x.numpy()] * 2))
+        assert nested.T.is_packed == (order == "F")
     with pytest.raises(NotImplementedError, match=r"^numpy\.arange: .*: wg.arange\(stop, device=x.device\)"):
         numpy.arange(3, like=x)
     assert {each.__name__ for each in LIKE} == {"array", "asanyarray", "asarray", "ascontiguousarray"}
@@ -569,11 +642,10 @@ def test_every_other_function_is_refused_by_its_name(unread: Any) -> None:
 
 
 def test_functions_that_only_move_data_name_what_does_it(unread: Any) -> None:
-    x, mask = unread, np.ones((3, 4), bool)
+    x = unread
     calls: dict[str, Callable[[], Any]] = {
-        "numpy.choose": lambda: numpy.choose(x, [x, x]),
+        "numpy.array_repr": lambda: np.array_repr(x),
         "numpy.fft.fftshift": lambda: numpy.fft.fftshift(x),
-        "numpy.where": lambda: np.where(mask, x, 0),
     }
     for name, call in calls.items():
         error = refusal_of(call)

@@ -42,12 +42,12 @@ LIKE: dict[str, Entry] = {
 
 @documented(
     ("Tensor", "`obj` itself, or packed in a new buffer; the upload is not waited for."),
-    ("TypeError", "`obj` is text, an object or a sequence of tensors, or its dtype is refused."),
+    ("TypeError", "`obj` is text or an object, or its dtype is refused."),
     ("ValueError", "`copy` is False, and the elements have to move to a device."),
-    ("ComputationRefused", "`dtype` is not that of a tensor: nothing is converted."),
+    ("ComputationRefused", "`dtype` is not that of a tensor, or those of tensors differ."),
     NO_DEVICE,
     NO_MEMORY,
-    obj=("scalar, array_like or Tensor", "Of 0 to 8 dimensions."),
+    obj=("scalar, array_like or Tensor, or nested sequences", "Of 0 to 8 dimensions."),
     dtype=("dtype_like, optional", "That of `obj` by default; of Python's numbers the standard's default."),
 )
 def asarray(

@@ -19,7 +19,7 @@ from wgslice.dask import register
 from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.device import Device
 from wgslice.layout_rules import has_order, is_column_major
-from wgslice.numpy_protocol import editing, flat, joining, matrices, moving, taking
+from wgslice.numpy_protocol import choosing, editing, flat, joining, matrices, moving, taking
 from wgslice.numpy_protocol.copies import Copies
 from wgslice.numpy_protocol.flat import Flat as Flat  # of `x.flat`
 from wgslice.numpy_protocol.joining import tensors_of
@@ -28,7 +28,7 @@ from wgslice.numpy_protocol.taking import take_along_axis, taken
 from wgslice.tensors import creation, placed, strided_views, views
 from wgslice.tensors.assignment import copy_where
 from wgslice.tensors.creation import empty, like, ones, zeros
-from wgslice.tensors.placed import check_no_sequence, check_tensor
+from wgslice.tensors.placed import check_no_sequence, check_tensor, has_tensors
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.uncomputed import INSTEAD, refused, remedy_of
 
@@ -212,6 +212,7 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
     "block": joining.block,
     "broadcast_arrays": lambda *args, subok=False: views.broadcast_arrays(*args),
     "broadcast_to": lambda array, shape, subok=False: views.broadcast_to(array, shape),
+    "choose": choosing.choose,
     "column_stack": lambda tup: joining.concat(
         [x if x.ndim > 1 else leading(2, x).T for x in tensors_of(tup)], 1
     ),
@@ -266,6 +267,7 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
     "roll": lambda a, shift, axis=None: moving.roll(a, shift, axis),
     "rollaxis": views.rollaxis,
     "rot90": lambda m, k=1, axes=(0, 1): views.rot90(m, k, axes),
+    "select": choosing.select,
     "shape": lambda a: a.shape,
     "shares_memory": sharing(np.shares_memory),
     "size": lambda a, axis=None: (
@@ -290,6 +292,7 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
     "vstack": lambda tup, *, dtype=None, casting="same_kind": joining.concat(
         [leading(2, x) for x in tensors_of(tup, dtype, casting)], 0
     ),
+    "where": choosing.where,
     "zeros_like": lambda a, dtype=None, order="K", subok=True, shape=None, *, device=None: made_like(
         zeros, order, "a", a, dtype, device, shape
     ),
@@ -322,7 +325,8 @@ def asarray(
         return made.copy(letter)
     if letter != "F":
         return creation.asarray(a, device=chosen, dtype=dtype, copy=copy)
-    check_no_sequence(a)
+    if has_tensors(a):
+        return creation.asarray(a, device=chosen, dtype=dtype, copy=copy).copy(letter)
     return creation.asarray(np.transpose(a), device=chosen, dtype=dtype, copy=copy).T
 
 

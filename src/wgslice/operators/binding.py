@@ -31,7 +31,7 @@ class TensorDesc:
     dtype : dtype_like
         Of elements of 1, 2, 4, 8 or 16 bytes.
     sizes : sequence of int
-        1 to 8 extents, u32, each at least 1.
+        0 to 8 extents, u32, each at least 1; Slice1, Slice and SliceGrad need one at least.
     strides : sequence of int, optional
         Steps in elements, u32: larger than packed is padding, 0 repeats (inputs only). Packed row-major by
         default. Directions belong to the window.
@@ -63,9 +63,9 @@ class TensorDesc:
                 raise TypeError(f"sizes {sizes!r}: must be integers; the dtype comes before them")
             object.__setattr__(self, "dtype", element_dtype(dtype))
             extents = integers("sizes", sizes)
-            if not 1 <= len(extents) <= MAX_RANK:
+            if len(extents) > MAX_RANK:
                 raise ValueError(
-                    f"sizes {extents} have rank {len(extents)}: the rank must be 1 to {MAX_RANK}"
+                    f"sizes {extents} have rank {len(extents)}: the rank must be 0 to {MAX_RANK}"
                 )
             check_within("sizes", extents, 1, U32_MAX)
             layout = Layout.packed(extents)

@@ -64,6 +64,7 @@ class CompiledOperator:
         source: Layout,
         planner: Planner,
         *,
+        target: Layout | None = None,
         planner_on_zeros: Planner | None = None,
         offsets: TensorDesc | NDArray[Any] | None = None,
     ) -> None:
@@ -78,7 +79,7 @@ class CompiledOperator:
         self._other_plans = lru_cache(maxsize=MAX_PLACES)(self._planned)
         with named(name):
             self._source = BindingSlot(device, "input", input, source)
-            self._target = BindingSlot(device, "output", output, output.layout)
+            self._target = BindingSlot(device, "output", output, target or output.layout)
             self._offsets = None
             if self.offsets is not None:
                 self._offsets = BindingSlot(device, "offsets", self.offsets, self.offsets.layout)

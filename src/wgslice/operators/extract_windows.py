@@ -14,7 +14,13 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
 from wgslice.operators.binding import TensorDesc, check_descs, output_for
 from wgslice.operators.compiled import CompiledOperator, Descriptor
-from wgslice.operators.windows_arguments import OnGpu, cached_by_value, extracted_windows, repeated_bytes
+from wgslice.operators.windows_arguments import (
+    OnGpu,
+    cached_by_value,
+    extracted_windows,
+    repeated_bytes,
+    with_a_dimension,
+)
 from wgslice.plans.plan import Planner
 from wgslice.plans.window_strategies import extract_windows_planner
 from wgslice.plans.windows import Windows
@@ -29,7 +35,7 @@ class ExtractWindows(Descriptor):
     Parameters
     ----------
     input : TensorDesc
-        Of rank 1 to 7, since the output has a dimension more; each size at most 2^31 - 1.
+        Of rank 0 to 7, since the output has a dimension more; each size at most 2^31 - 1.
     output : TensorDesc
         Of the same dtype and the sizes `(B, 1 + (sizes - 1) // abs(strides), ...)`.
     offsets : array_like of int, shape (B, rank), or TensorDesc
@@ -74,7 +80,7 @@ class ExtractWindows(Descriptor):
             filled = None if fill is None else repeated_bytes(fill, input.dtype)
             table = OnGpu(offsets.sizes, offsets.dtype) if isinstance(offsets, TensorDesc) else offsets
             windows = extracted_windows(table, input.sizes, sizes, strides, filled, outside)
-            expected = windows.count, *windows.sizes
+            expected = windows.count, *windows.sizes[: input.layout.rank]
             if output.sizes != expected:
                 raise ValueError(f"output sizes {output.sizes}: must be {expected}, windows first")
             known = offsets if windows.offsets is None else windows.offsets
@@ -82,9 +88,12 @@ class ExtractWindows(Descriptor):
 
     def planned(self, device: Device) -> CompiledOperator:
         """Return the operator with its plan for `device`, without pipelines."""
-        sides = self.input, self.output, self.input.layout
+        source, target = with_a_dimension(self.input.layout, self.output.layout)
+        sides = self.input, self.output, source
         planner = extract_windows_planner(self.windows)
-        return CompiledOperator(device, "ExtractWindows", *sides, planner, offsets=self.offsets)
+        return CompiledOperator(
+            device, "ExtractWindows", *sides, planner, target=target, offsets=self.offsets
+        )
 
 
 def extract_windows(

@@ -15,7 +15,13 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
 from wgslice.operators.binding import TensorDesc, check_descs
 from wgslice.operators.compiled import CompiledOperator, Descriptor
-from wgslice.operators.windows_arguments import OnGpu, Outside, cached_by_value, inserted_windows
+from wgslice.operators.windows_arguments import (
+    OnGpu,
+    Outside,
+    cached_by_value,
+    inserted_windows,
+    with_a_dimension,
+)
 from wgslice.plans.overlaps import Insertion, Overlap, insertion_of
 from wgslice.plans.plan import Planner
 from wgslice.plans.window_strategies import insert_windows_planner
@@ -36,7 +42,7 @@ class InsertWindows(Descriptor):
     input : TensorDesc
         Windows of the sizes `(B, *sizes)`.
     output : TensorDesc
-        Of the same dtype and rank 1 to 7, one less than the input's; each size at most 2^31 - 1. Elements
+        Of the same dtype and rank 0 to 7, one less than the input's; each size at most 2^31 - 1. Elements
         that no window writes keep their value; a call without `out` starts from zeros.
     offsets, strides : array_like of int or TensorDesc, array_like of int
         As of `ExtractWindows`; strides are 1 by default.
@@ -82,9 +88,10 @@ class InsertWindows(Descriptor):
 
     def planned(self, device: Device) -> CompiledOperator:
         """Return the operator with its plan for `device`, without pipelines."""
-        sides = self.input, self.output, self.input.layout
+        target, source = with_a_dimension(self.output.layout, self.input.layout)
+        sides = self.input, self.output, source
         planner = insert_windows_planner(self.insertion)
-        return CompiledOperator(device, "InsertWindows", *sides, planner, offsets=self.offsets)
+        return CompiledOperator(device, "InsertWindows", *sides, planner, target=target, offsets=self.offsets)
 
 
 def hinting(function: Callable[Arguments, None]) -> Callable[Arguments, None]:

@@ -24,6 +24,8 @@ from wgslice.arguments import (
 )
 from wgslice.dtypes import DType
 from wgslice.errors import WindowError, named
+from wgslice.layout import Layout
+from wgslice.layout_rules import unsqueezed
 from wgslice.plans.copy import plan_anew
 from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.windows import DROPPED, Windows
@@ -186,6 +188,11 @@ def placed_windows(
     clamped = rule == "clamp"
     known = np.clip(table, *((0, highest) if clamped else (I32_MIN, I32_MAX))).astype(np.int32)
     return Windows(extents, steps, flips, known, 4, True, fill if leaving.any() and not clamped else None)
+
+
+def with_a_dimension(tensor: Layout, batch: Layout) -> tuple[Layout, Layout]:
+    """Return layouts of a tensor and its windows; those of rank 0 as one dimension of one element."""
+    return (tensor, batch) if tensor.rank else (unsqueezed(tensor, [0]), unsqueezed(batch, [1]))
 
 
 def checked_outside(outside: str | None, values: dict[str, str], *, known: bool, filled: bool = False) -> str:

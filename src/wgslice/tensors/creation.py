@@ -9,12 +9,13 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from wgslice.arguments import Integers, OneOrMore, checked_offset, checked_shape, integers
 from wgslice.dtypes import AnyDType, DType, element_dtype, native_array
-from wgslice.errors import ComputationRefused, named
+from wgslice.errors import named
 from wgslice.gpu.device import AnyDevice, checked_device
 from wgslice.gpu.handles import check_alive, check_buffer_type, check_fits, check_usable, owning_device
 from wgslice.gpu.protocols import Buffer
 from wgslice.layout import Layout
-from wgslice.tensors.placed import as_assigned, check_no_sequence, check_tensor, imported, write
+from wgslice.tensors.placed import as_assigned, check_no_sequence, check_tensor, has_tensors, imported, write
+from wgslice.tensors.sequences import check_not_converted, joined
 from wgslice.tensors.tensor import Tensor, allocate, from_host, packed_copy
 
 
@@ -27,6 +28,7 @@ def asarray(
     ----------
     array : array_like or Tensor
         Any argument of `numpy.asarray`, in any memory layout and byte order, of rank 0 to 8; may be empty.
+        Nested sequences of tensors and arrays are joined on the device, in one submission.
     dtype : dtype_like, optional
         Dtype to which NumPy casts the array before the upload; by default the array's, in native byte order.
         For a tensor only its own dtype, since nothing is converted on the GPU.
@@ -46,11 +48,12 @@ def asarray(
     Raises
     ------
     ComputationRefused
-        The dtype differs from that of the tensor.
+        The dtype differs from that of the tensor, or of tensors in a sequence.
     TypeError
-        The dtype does not have elements of 1, 2, 4, 8 or 16 bytes, or a sequence contains tensors.
+        The dtype does not have elements of 1, 2, 4, 8 or 16 bytes.
     ValueError
-        The rank is above 8, the elements exceed the largest buffer, or `copy=False` needs a copy.
+        The rank is above 8, the elements exceed the largest buffer, `copy=False` needs a copy, or shapes in a
+        sequence differ.
     NoAdapterError
         No adapter matches `device`.
     OutOfDeviceMemory, DeviceLostError
@@ -68,18 +71,16 @@ def asarray(
     """
     with named("asarray"):
         if isinstance(array, Tensor):
-            if dtype is not None and element_dtype(dtype) != array.dtype:
-                raise ComputationRefused(
-                    f"dtype {np.dtype(dtype)}: the tensor has {array.dtype}, and nothing is converted on the "
-                    "GPU: convert its numpy(), or view() it as another dtype of the same width"
-                )
+            if dtype is not None:
+                check_not_converted(array, element_dtype(dtype))
             chosen = array.device if device is None else checked_device(device)
             if chosen is array.device:
                 return packed_copy(array) if copy else array
             check_may_copy(copy, f"from {array.device} to {chosen}")
             array = array.numpy()
         check_may_copy(copy, "from this machine's memory to a device")
-        check_no_sequence(array)
+        if has_tensors(array):
+            return joined(array, dtype, device)
         return from_host(native_array(np.asarray(array, dtype)), checked_device(device))
 
 

@@ -183,11 +183,15 @@ def check_of_numbers(value: object) -> None:
 
 def check_no_sequence(value: object) -> None:
     """Raise TypeError for a nested sequence of tensors, but not for a tensor."""
-    if isinstance(value, list | tuple):
-        if any(isinstance(item, Placed) for item in value):
-            raise TypeError("a sequence of tensors: stack joins them on their device")
-        for item in value:
-            check_no_sequence(item)
+    if has_tensors(value):
+        raise TypeError("a sequence of tensors: stack joins them on their device")
+
+
+def has_tensors(value: object) -> bool:
+    """Return whether a value is a nested sequence of tensors."""
+    return isinstance(value, list | tuple) and any(
+        isinstance(item, Placed) or has_tensors(item) for item in value
+    )
 
 
 def check_tensor(name: str, value: object) -> None:

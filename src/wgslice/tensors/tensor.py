@@ -256,6 +256,11 @@ class Tensor(Uncomputed, Placed):
         taken: Tensor = self._dispatched("take", indices, axis, out, mode)
         return taken
 
+    def choose(self, choices: Any, out: Tensor | None = None, mode: str = "raise") -> Tensor:
+        """Gather at each element from the array that the element's number names, as `numpy.choose`."""
+        chosen: Tensor = self._dispatched("choose", choices, out, mode)
+        return chosen
+
     def repeat(self, repeats: OneOrMore, axis: SupportsIndex | None = None) -> Tensor:
         """Copy the tensor with each element repeated along a dimension, or flattened, as `numpy.repeat`."""
         repeated: Tensor = self._dispatched("repeat", repeats, axis)

@@ -29,9 +29,6 @@ INSTEAD = {
     "astype": "x.astype(dtype)",
     "byteswap": "wg.asarray(x.numpy().byteswap())",
     "can_cast": "np.can_cast(x.dtype, dtype)",
-    "choose": (
-        "x, *choices = np.broadcast_arrays(x, *choices); np.take_along_axis(wg.stack(choices), x[None], 0)[0]"
-    ),
     "common_type": "np.common_type(np.empty(0, x.dtype), np.empty(0, y.dtype))",
     "compress": "np.compress(condition, x, axis)",
     "concatenate": "wg.concat((x, y), axis)",
@@ -64,10 +61,6 @@ INSTEAD = {
     "savetxt": "np.savetxt(file, x.numpy())",
     "savez": "np.savez(file, x.numpy())",
     "savez_compressed": "np.savez_compressed(file, x.numpy())",
-    "select": (
-        f"import functools; {XP}functools.reduce("
-        "lambda y, pair: xp.where(*pair, y), [*zip(masks, choices)][::-1], default)"
-    ),
     "setfield": "x.view(dtype)[...] = value  # of the same width",
     "setflags": "x.copy()  # is written alone",
     "sliding_window_view": "np.lib.stride_tricks.sliding_window_view(x, window_shape, axis)",
@@ -76,7 +69,6 @@ INSTEAD = {
     "tostring": "x.numpy().tobytes()",
     "transpose": "x.transpose(axes)",
     "tri": "wg.asarray(np.tri(n))",
-    "where": f"{XP}xp.where(mask, x, y)",
 }
 
 
