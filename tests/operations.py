@@ -265,11 +265,21 @@ def keys(draw: st.DrawFn, sizes: tuple[int, ...]) -> Callable[[Any], tuple[Any, 
     return key_for
 
 
+def selected_sizes(sizes: tuple[int, ...], key: Any) -> tuple[int, ...]:
+    """The sizes that an index selects; none if NumPy refuses it."""
+    try:
+        shape: tuple[int, ...] = np.empty(sizes, "u1")[key].shape
+    except IndexError:
+        return ()
+    return shape
+
+
 @st.composite
 def gathers(draw: st.DrawFn) -> Call:
     """Any index, read."""
     x = draw(any_argument(array_sizes(1)))
     key_for = draw(keys(x.layout.sizes))
+    assume(len(selected_sizes(x.layout.sizes, key_for(None))) <= 8)
     return same([x], lambda x: x[key_for(x)], f"[{key_for(None)}]")
 
 
@@ -278,10 +288,7 @@ def scatters(draw: st.DrawFn) -> Call:
     """Any index, written: with one element or with an array."""
     x = draw(any_argument(array_sizes(1), written=True))
     key_for = draw(keys(x.layout.sizes))
-    try:
-        sizes = np.empty(x.layout.sizes, "u1")[key_for(None)].shape
-    except IndexError:
-        sizes = ()
+    sizes = selected_sizes(x.layout.sizes, key_for(None))
     assume(len(sizes) <= 8)
     kept = tuple(size if draw(st.integers(0, 3)) else 1 for size in sizes)
     value = draw(any_argument(kept, x.dtype))

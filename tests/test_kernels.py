@@ -540,6 +540,14 @@ CONDITIONS = {
             for o in range(4)
             for sign in (1, -1)
         ),
+        # a repeated run, as long as its step
+        *(
+            (width, Layout.of((n, run), (0, 1), 3), Layout.of((n, run), (run, 1), o))
+            for width in (1, 2)
+            for run in (2, 3)
+            for n in (2, 5)
+            for o in range(4)
+        ),
         # rows that share no word: as far apart as need be, or at the same place of words
         *(
             (width, Layout.of((3, 5, 7), (50, -9, 1), 60), Layout.of((3, 5, 7), (77 + apart, 16, 2), o))

@@ -118,6 +118,15 @@ def test_a_saved_operator_gives_what_numpy_gives(device: wg.Device, tmp_path: Pa
     assert np.array_equal(tensors["input"].numpy(), x)
 
 
+def test_windows_of_rank_8_are_saved_with_a_dimension_more(device: wg.Device, tmp_path: Path) -> None:
+    array = np.arange(2 * 3, dtype=np.int32).reshape(1, 1, 1, 2, 1, 1, 1, 3)
+    x = wg.asarray(array, device=device)
+    offsets = [[0] * 8, [0] * 7 + [1]]
+    wg.capture(lambda x: wg.extract_windows(x, offsets, (*array.shape[:7], 2)), x=x).save(tmp_path / "some")
+    found = wg.load_program(tmp_path / "some", device)(x=x)
+    assert np.array_equal(found.numpy(), [array[..., :2], array[..., 1:]])
+
+
 def test_tensors_that_a_function_writes_begin_as_saved(device: wg.Device, tmp_path: Path) -> None:
     state = wg.asarray(np.array([1, 2, 3, 4], np.float32), device=device)
     x = wg.zeros(1, np.float32, device=device)

@@ -7,7 +7,7 @@
 //
 // A row is the last two dimensions: runs of `size` contiguous elements on both sides, at a constant step in the target.
 // An invocation owns whole words of the target and merges the runs into them. Bytes outside the output keep their
-// value. Needs rows that share no word, and runs shorter than their step.
+// value. Needs rows that share no word, and runs no longer than their step.
 
 override element_bytes: u32 = 1u;  // bytes per element: 1 or 2
 override runs_per_word: u32 = 1u;  // runs that a word overlaps, at most
@@ -38,7 +38,8 @@ fn merge_runs(target_word: u32, steps: Steps) -> u32 {
     var word = target_words[target_word];
     let base = target_word * 4u - steps.target_start; // byte of the row, modulo 2^32; -3 or more
     let ahead = divide_by(base + 2u * steps.target_step - steps.run, copy.rank - 2u);
-    let first = select(ahead - 1u, 0u, steps.count == 1u); // the first run that ends after its first byte
+    let at_start = steps.count == 1u || target_word * 4u < steps.target_start; // where `ahead` may have wrapped
+    let first = select(ahead - 1u, 0u, at_start); // the first run that ends after its first byte
     for (var i = 0u; i < runs_per_word; i++) {
         let number = first + i;
         let start = i32(number * steps.target_step - base); // of the run, in bytes of the word

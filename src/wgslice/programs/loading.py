@@ -196,7 +196,8 @@ class Loader:
         require(
             dtype.itemsize == each["itemsize"], where, f"itemsize {each['itemsize']}: {dtype} has another"
         )
-        require(len(shape) == len(strides) <= MAX_RANK, where, f"shape {shape}: strides are {strides}")
+        rank = len(shape)  # of windows, one more than of their tensor
+        require(rank == len(strides) <= MAX_RANK + 1, where, f"shape {shape}: strides are {strides}")
         require(start % dtype.itemsize == 0, where, f"offset {start}: must be a multiple of {dtype.itemsize}")
         layout = Layout.of(shape, strides, start // dtype.itemsize)
         with named(where):
