@@ -33,6 +33,7 @@ ZARR_SUITE = Suite(
     packages=("pytest-asyncio==1.5.0", "zarr"),
     sources=("src",),
     options=("-o", "asyncio_mode=auto"),
+    creation=("",),
     environment=(("ZARR_NDBUFFER", "wgslice.zarr.NDBuffer"),),
 )
 
@@ -127,7 +128,7 @@ SUITES = (
         (HYPOTHESIS, "pytest_metadata.plugin", "pytest_jsonreport.plugin"),
         packages=("ndindex==1.10.1", "pytest-json-report==1.5.0"),
         sources=(".",),
-        options=("--max-examples=10",),
+        options=("--max-examples=50", "--disable-deadline", "--derandomize"),
         creation=("",),
         submodules=(("array-api", "data-apis/array-api", "5f847a3858875c682ae901aa22b0413bf24be9da"),),
         environment=(("ARRAY_API_TESTS_MODULE", "reading_back"),),

@@ -18,8 +18,10 @@ from hypothesis import reject
 sys.modules["zarr._version"] = ModuleType("zarr._version")
 vars(sys.modules["zarr._version"])["version"] = version("zarr")
 
+from suites.recording import count_calls  # noqa: E402
 from wgslice import zarr as ndbuffer  # noqa: E402 -- imports Zarr
 
+count_calls(ndbuffer, "wgslice.zarr", {"asarray"})  # results of reads
 if os.environ.get("SUITE_CHUNKWISE"):
     ndbuffer.WHOLE_NBYTES, ndbuffer.GATHERED_NBYTES = 16, 2**12
 
