@@ -582,7 +582,7 @@ def test_one_dispatch_unless_limits_demand_more() -> None:
     many: dict[str, Any] = {"shape": (4096, 4096, 3), "sizes": (64, 64, 3), "count": 10_000}
     step = only_dispatch(plan_of(**many, strides=(1, -1, 1)))
     assert step.kernel is Kernel.WINDOW_ROWS
-    assert str(step).startswith("kernel window_rows on 10000 windows of (64, 64), ")
+    assert str(step).startswith("kernel window_rows on 10,000 windows of (64, 64), ")
     assert len(plan_of(**many, binding_nbytes=2**26).steps) == 2  # 123 MB of output in bindings of 67 MB
     tiny: dict[str, Any] = {
         "shape": (40, 40),
