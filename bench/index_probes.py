@@ -11,7 +11,8 @@ import numpy as np
 from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_index
 from wgslice.layout import Layout
 from wgslice.plans.gather import indexed_copy, masked_copy
-from wgslice.plans.index_strategies import plan_indexing
+from wgslice.plans.index_problem import Indexing
+from wgslice.plans.index_strategies import COLUMN_EACH, dispatches, plan_indexing
 from wgslice.plans.indexed import Host, IndexedDispatch
 from wgslice.plans.kernels import WORD_NBYTES, Kernel
 from wgslice.plans.problem import PlanContext
@@ -20,6 +21,7 @@ from wgslice.plans.profiles import CostClass, Limits
 __all__ = ["IndexProbe", "index_probes"]
 
 COLUMNS = 2048  # of a row, in no order
+FEW_COLUMNS = 256  # of many rows
 
 
 class IndexProbe(NamedTuple):
@@ -27,16 +29,19 @@ class IndexProbe(NamedTuple):
 
     kernel: Kernel
     width_nbytes: int  # an element
+    access: str = ""  # of gathers of which each column has indices of rows: "long-stride" or "columns"
 
     @property
     def work(self) -> CostClass:
         """The cost class."""
-        return CostClass(self.kernel, self.width_nbytes)
+        return CostClass(self.kernel, self.width_nbytes, (self.access,) * bool(self.access))
 
     def steps(self, nbytes: int, limits: Limits) -> Sequence[IndexedDispatch]:
         """Return the dispatch that copies columns of rows, about `nbytes` in all."""
         if self.kernel is Kernel.MASKED_WORDS:
             return self.masked_steps(nbytes, limits)
+        if self.access:
+            return self.steps_of_rows(nbytes, limits)
         winners = self.kernel is Kernel.LAST_WRITER_INDICES
         rows = max(nbytes // (COLUMNS * self.width_nbytes), 2)
         matrix = Layout.packed((rows, COLUMNS))
@@ -53,6 +58,20 @@ class IndexProbe(NamedTuple):
             copy = replace(copy, host=Host(columns.astype(np.int32).ravel()))
         plan = plan_indexing(copy, lambda: None, matrix, matrix, self.width_nbytes, PlanContext(limits))
         return [step for step in plan.steps if isinstance(step, IndexedDispatch) and step.work == self.work]
+
+    def steps_of_rows(self, nbytes: int, limits: Limits) -> Sequence[IndexedDispatch]:
+        """Return the dispatch that copies random rows of each of few columns, about `nbytes` in all."""
+        count = max(nbytes // (FEW_COLUMNS * self.width_nbytes), COLUMN_EACH)
+        matrix = Layout.packed((count, FEW_COLUMNS))
+        rows = np.random.default_rng(0).integers(0, count, matrix.size, np.int32)
+        selection = any_index(matrix.sizes, (DeviceIndices(matrix.sizes, None), np.arange(FEW_COLUMNS)))
+        assert isinstance(selection, AdvancedSelection)
+        copy = indexed_copy(selection, matrix, matrix, reads=True)
+        assert copy is not None
+        copy, context = replace(copy, host=Host(rows)), PlanContext(limits)
+        problem = Indexing(copy, None, matrix, matrix, self.width_nbytes, context)
+        steps = dispatches(self.kernel, problem, columns=self.access == "columns")
+        return [step for step in steps if isinstance(step, IndexedDispatch)]
 
     def masked_steps(self, nbytes: int, limits: Limits) -> Sequence[IndexedDispatch]:
         """Return the dispatch that writes one element where a mask is true, for `nbytes` of elements."""
@@ -72,5 +91,7 @@ def index_probes() -> Iterator[IndexProbe]:
         yield IndexProbe(Kernel.MASKED_WORDS, width)
     for width in (4, 8, 16):
         yield IndexProbe(Kernel.GATHER, width)
+        yield IndexProbe(Kernel.GATHER, width, "long-stride")
+        yield IndexProbe(Kernel.GATHER, width, "columns")
         yield IndexProbe(Kernel.SCATTER, width)
     yield IndexProbe(Kernel.LAST_WRITER_INDICES, WORD_NBYTES)

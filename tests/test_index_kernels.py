@@ -16,10 +16,11 @@ from running import compiling
 from test_mapping import check_mapping
 
 import wgslice as wg
+from wgslice.array_api import take_along_axis
 from wgslice.doctor.indexing import BREADTH, HEIGHT, IndexCase, MaskCase, index_cases, index_trials
 from wgslice.doctor.trials import Trial, run_trials, with_few_pipelines
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.profiles import CPU, GPU, Profile
+from wgslice.plans.profiles import CPU, GPU, Profile, shipped
 
 PROFILES = pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
 
@@ -82,6 +83,38 @@ def test_invocations_write_what_the_reference_writes(
 def test_kernels_write_what_numpy_does(device: wg.Device, kernel: Kernel) -> None:
     trials = [trial for trial in index_trials(device.limits) if trial.kernel is kernel]
     assert [verdict for verdict in run_trials(device, with_few_pipelines(trials, 12)) if verdict] == []
+
+
+@pytest.mark.every_adapter
+@pytest.mark.parametrize(
+    ("cost_model", "sizes", "strategy"),
+    [
+        ("lavapipe-25-0", (32, 64), "gather down columns"),
+        ("lavapipe-25-0", (31, 64), "gather"),  # columns of fewer elements than an invocation copies
+        ("lavapipe-25-0", (64, 15), "gather"),  # rows of less than a cache line
+        ("lavapipe-25-0", (32, 8), "gather"),  # fewer columns than invocations of a workgroup
+        ("lavapipe-25-0", (2, 999, 999), "gather down columns"),
+        ("lavapipe-22-3", (2, 999, 999), "gather"),
+    ],
+)
+def test_gathers_go_down_columns_where_that_is_cheaper(
+    device: wg.Device,
+    monkeypatch: pytest.MonkeyPatch,
+    cost_model: str,
+    sizes: tuple[int, ...],
+    strategy: str,
+) -> None:
+    profile = replace(CPU, costs=shipped(cost_model))
+    monkeypatch.setattr(device, "limits", replace(device.limits, profile=profile))
+    random, height = np.random.default_rng(5), sizes[-2]
+    array = random.integers(0, 2**32, sizes, np.uint32)
+    rows = random.integers(-height, height, sizes)
+    x, indices = wg.asarray(array, device=device), wg.asarray(rows, device=device)
+    (plan,) = wg.explain(take_along_axis, x, indices, axis=-2).plans
+    assert plan.choice is not None
+    assert plan.choice.name == strategy
+    found = take_along_axis(x, indices, axis=-2)
+    assert np.array_equal(found.numpy(), np.take_along_axis(array, rows, -2))
 
 
 @pytest.mark.every_adapter

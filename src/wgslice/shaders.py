@@ -185,7 +185,8 @@ def fill_indexed(block: Block, step: IndexedDispatch) -> Sequence[int]:
         block["winner_strides"][:rank] = copy.winners.strides
         block["number_strides"][:rank] = copy.winners.numbers
     block["elements"], block["each"] = prod(copy.sizes), step.share.each
-    block["rows_multiplier"], block["rows_shift"] = divider(step.share.count)
+    block["rows"] = step.rows
+    block["rows_multiplier"], block["rows_shift"] = divider(step.rows)
     return copy.sizes
 
 
@@ -254,7 +255,7 @@ def indexed_constants(step: IndexedDispatch) -> dict[str, int]:
         "by_rows": step.copy.by_rows,
         "masked": step.copy.masked,
         "element_bytes": step.width_nbytes,
-        "down": step.down,
+        "down": step.rows > 1,
         "contested": step.winners is not None,
     }
 

@@ -131,11 +131,13 @@ def find_taken(block: np.void, step: IndexedDispatch, tables: Tables) -> Taken:
 
 def pieces_of(block: np.void, step: IndexedDispatch) -> Pieces:
     """The pieces of all invocations that have one."""
-    if not step.down:
+    if step.rows == 1:
         return find_pieces(block, step.share, int(block["count"]))
     invocation = invocation_numbers(step.share)
-    number = divide(invocation, block["rows_multiplier"], block["rows_shift"])
-    return Pieces(invocation - number * block["count"], np.minimum(number, block["pieces"] - np.uint32(1)))
+    turn = divide(invocation, block["rows_multiplier"], block["rows_shift"])
+    group = divide(turn, block["pieces_multiplier"], block["pieces_shift"])
+    row = invocation - (turn - group) * block["rows"]
+    return Pieces(np.minimum(row, block["count"] - np.uint32(1)), turn - group * block["pieces"])
 
 
 def gather(

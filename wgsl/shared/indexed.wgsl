@@ -26,11 +26,11 @@ struct Indexed {
     pieces: u32,                         // invocations per row
     pieces_multiplier: u32,              // of the divisor `pieces`
     pieces_shift: u32,                   // bits, for the same divisor
-    rows_multiplier: u32,                // of the divisor `count`
+    rows: u32,                           // rows of a group, with `down`
+    rows_multiplier: u32,                // of the divisor `rows`
     rows_shift: u32,                     // bits, for the same divisor
     elements: u32,                       // of all rows
     each: u32,                           // words per invocation
-    unused: u32,                         // padding to 16 bytes
 }
 
 override tables: u32 = 1u;           // of indices, at most four
@@ -140,7 +140,8 @@ override contested: bool = false; // whether two indices may name one element
 
 // The elements of a row that an invocation copies.
 //
-//   invocation n  ->  piece n % pieces of row n / pieces, or with `down` piece n / rows of row n % rows
+//   invocation n  ->  piece n % pieces of row n / pieces
+//   with `down`   ->  piece n / rows % pieces of row n % rows of group n / rows / pieces, of `rows` rows
 //   piece         ->  `each` elements of the row, blocked or striped (see Piece)
 //
 // A row is the last dimension, of at least `each` elements where pieces are contiguous.
@@ -156,16 +157,16 @@ struct IndexedPiece {
 fn find_indexed_piece(invocation: u32) -> IndexedPiece {
     var piece = find_piece(invocation, copy.count);
     if (down) {
-        let number = divide(invocation, copy.rows_multiplier, copy.rows_shift);
-        piece = Piece(invocation - number * copy.count, min(number, copy.pieces - 1u));
+        let turn = divide(invocation, copy.rows_multiplier, copy.rows_shift);
+        let group = divide(turn, copy.pieces_multiplier, copy.pieces_shift);
+        piece = Piece(min(invocation - (turn - group) * copy.rows, copy.count - 1u), turn - group * copy.pieces);
     }
     let last = copy.rank - 1u;
     let first = first_unit(piece, 0u, size_of(last));
     let next = moved(find_indexed_row(piece.row), last, first);
     let step = moved(IndexedPosition(), last, unit_step());
     let bounds = find_indexed_bounds();
-    let left_over = is_left_over(piece, copy.count);
-    return IndexedPiece(next, first, step, bounds, find_reached(next.entries, bounds), left_over);
+    return IndexedPiece(next, first, step, bounds, find_reached(next.entries, bounds), is_left_over(piece, copy.count));
 }
 
 struct IndexedElement {

@@ -19,26 +19,32 @@ from wgslice.plans.problem import PlanContext, Table
 from wgslice.plans.profiles import Limits
 
 HEIGHT, BREADTH, COUNT = 9, 40, 33  # rows and columns of the input, and indices
+MANY = 319  # indices along rows of each column, so that gathers go down columns where that is cheaper
 BEYOND = 9  # by which device-resident indices may be out of range
 
 
 @dataclass(frozen=True)
 class IndexCase:
-    """Elements of a picture at indices of its rows, its columns, both, or at one index per pixel."""
+    """Elements of a picture at indices of its rows, its columns, both, or at one index per element."""
 
     width: int  # bytes per element
     run: int  # elements per pixel
-    kind: str  # of the index: "rows", "columns", "grid" or "pixels"
+    kind: str  # of the index: "rows", "columns", "grid", "pixels" or "along rows"
     skip: int = 0  # elements before input and output
     index_dtype: str | None = None  # of device-resident indices
     writes: bool = False  # whether the picture is written
     disjoint: bool = False  # whether no two indices are equal
 
+    @property
+    def size(self) -> int:
+        """The size of the dimension that is indexed."""
+        return BREADTH if self.kind in ("columns", "pixels") else HEIGHT
+
     def indices(self) -> NDArray[np.int64]:
         """Return indices in random order, some twice; device-resident ones also negative or out of range."""
         generator = np.random.default_rng(self.run + self.width)
-        size = HEIGHT if self.kind in ("rows", "grid") else BREADTH
-        shape = (HEIGHT, COUNT) if self.kind == "pixels" else (COUNT,)
+        shapes, size = {"pixels": (HEIGHT, COUNT), "along rows": (MANY, BREADTH)}, self.size
+        shape = shapes.get(self.kind, (COUNT,))
         if self.index_dtype is None:
             return generator.integers(0, size, shape)
         signed = self.index_dtype.startswith("i")
@@ -61,6 +67,7 @@ class IndexCase:
                 "columns": (slice(HEIGHT), along),
                 "grid": (column, along),
                 "pixels": (np.arange(HEIGHT)[:, None], along),
+                "along rows": (along, np.arange(BREADTH)),
             }[self.kind]
 
         def in_range(size: int) -> NDArray[np.int64]:
@@ -71,7 +78,7 @@ class IndexCase:
         def moved() -> tuple[Elements, Elements]:
             numbers = np.pad(elements_of(picture), ((0, 1), (0, 1), (0, 0)), constant_values=NONE)
             indexed = numbers[
-                key(in_range(HEIGHT if self.kind == "rows" else BREADTH), in_range(HEIGHT)[..., None])
+                key(in_range(BREADTH if self.kind == "grid" else self.size), in_range(HEIGHT)[..., None])
             ]
             return (indexed, elements_of(elements)) if self.writes else (elements_of(elements), indexed)
 
@@ -140,6 +147,7 @@ def index_cases() -> Iterator[IndexCase | MaskCase]:
             yield IndexCase(width, run, kind, 1, dtype, writes=True, disjoint=True)
     for width, writes in product((4, 8, 16), (False, True)):
         yield IndexCase(width, 20, "rows", index_dtype="int64", writes=writes)
+        yield IndexCase(width, 1, "along rows", 1, "int64", writes)
     for width, run, repeated in product((1, 2, 4, 8, 16), (1, 3, 20), (False, True)):
         for skip in (0, 1, 2, 3, 5) if width < 4 else (0, 1):
             yield MaskCase(width, run, skip, False, repeated)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 from math import prod
 
 from wgslice.arguments import U32_MAX
@@ -24,13 +24,14 @@ from wgslice.plans.gather import (
     masked_copy,
     windows_of_rows,
 )
+from wgslice.plans.index_problem import Indexing
 from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy, IndexedDispatch
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import Share, words_spanned
 from wgslice.plans.launch import share_of as launched
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan, in_order
-from wgslice.plans.problem import PlanContext, counted, span_of
-from wgslice.plans.profiles import BLOCKS_EACH, FAILED, CostClass, Limits, untrusted
+from wgslice.plans.problem import PlanContext, span_of
+from wgslice.plans.profiles import BLOCKS_EACH, CACHE_LINE_NBYTES, FAILED, CostClass, Limits, untrusted
 from wgslice.plans.steps import Memory, Span
 from wgslice.plans.window_problem import WindowProblem
 from wgslice.plans.window_steps import words_each
@@ -40,9 +41,9 @@ READING = {Kernel.GATHER, Kernel.GATHER_WORDS}
 WRITING = {Kernel.SCATTER, Kernel.SCATTER_SUBWORD, Kernel.LAST_WRITER_INDICES}
 MASKING = {Kernel.MASKED_WORDS, Kernel.SCATTER, Kernel.SCATTER_SUBWORD}
 MASK_NBYTES = 1  # an element
-CACHE_LINE_NBYTES = 64
 ON_HOST = "the indices are in an array of the host"
 DISJOINT = 'no index repeats, as put(..., overlap="disjoint") promises'
+COLUMN_EACH = 32  # elements of a column per invocation: a loop that Mesa does not unroll
 
 
 def copy_at_once(
@@ -117,86 +118,6 @@ def plan_indexing(
     return Plan(size * itemsize, *widths, *layouts, steps, scratch, costs=costs, choice=choice, shape=shape)
 
 
-@dataclass(frozen=True, eq=False)
-class Indexing:
-    """A gather or a scatter to plan, in elements of `itemsize` from the bases of both buffers."""
-
-    copy: IndexedCopy
-    windows: Callable[[], IndexedWindows | None] | None
-    source: Layout  # of a gather the view that is indexed
-    target: Layout  # of a scatter the view that is indexed
-    itemsize: int
-    context: PlanContext
-
-    @property
-    def limits(self) -> Limits:
-        """The device's limits."""
-        return self.context.limits
-
-    @property
-    def sides(self) -> tuple[Layout, Layout]:
-        """The view that is indexed, and the other side."""
-        return (self.source, self.target) if self.copy.reads else (self.target, self.source)
-
-    @cached_property
-    def wide(self) -> tuple[IndexedCopy, int]:
-        """The copy in the widest elements, and their bytes."""
-        copy, width_nbytes = self.copy.widened(self.itemsize, (self.source.offset, self.target.offset))
-        return copy.flattened(), width_nbytes
-
-    @property
-    def run_nbytes(self) -> int:
-        """Bytes per index."""
-        copy, width_nbytes = self.wide
-        return copy.sizes[-1] * width_nbytes if copy.by_rows else width_nbytes
-
-    @property
-    def selecting(self) -> str:
-        """The subject and verb of reasons."""
-        return "each mask element selects" if self.copy.masked else "each index selects"
-
-    def against_windows(self) -> str:
-        """Returns why the same is not copied as windows."""
-        if self.copy.masked:
-            return "a mask selects elements"
-        if self.run_nbytes < MIN_WINDOW_NBYTES:
-            return f"{self.selecting} {counted(self.run_nbytes)}; at least {MIN_WINDOW_NBYTES} are needed"
-        if self.windows is None:
-            return "the indices are in device memory"
-        return "the same as windows takes several dispatches"
-
-    def against_vectors(self) -> str:
-        """Returns why indices do not select vectors of 16 bytes."""
-        if self.is_broadcast:
-            return "the value is broadcast along rows"
-        copy, width_nbytes = self.wide
-        apart = abs(copy.indexed.strides[-1]) * width_nbytes
-        if copy.by_rows and apart > width_nbytes:
-            return f"{self.selecting} elements that are {counted(apart)} apart"
-        unaligned = ", unaligned to 16" * (self.run_nbytes >= WIDEST_NBYTES)
-        return f"{self.selecting} {counted(self.run_nbytes)}{unaligned}"
-
-    @property
-    def is_broadcast(self) -> bool:
-        """Whether one element is written to all of a row."""
-        copy = self.wide[0]
-        return not copy.reads and copy.other.strides[-1] == 0 and copy.sizes[-1] > 1
-
-    @cached_property
-    def as_windows(self) -> WindowProblem | None:
-        """The same as windows; None if runs are short, or the windows need several tables."""
-        if self.windows is None or self.run_nbytes < MIN_WINDOW_NBYTES:
-            return None
-        found = self.windows()
-        if found is None or len(list(found.pieces(self.limits, INDEX_NBYTES))) > 1:
-            return None
-        (indexed, other), inserts = self.sides, not self.copy.reads
-        windows = found.windows(range(found.count))
-        tensor, batch = found.tensor.shifted(indexed.offset), found.elements.shifted(other.offset)
-        numbers = found.insertion(windows).numbers if inserts else windows.numbers
-        return WindowProblem(windows, tensor, batch, self.itemsize, self.context, inserts, numbers)
-
-
 def kernel_of(copy: IndexedCopy, width_nbytes: int) -> Kernel:
     """Returns the kernel of a copy in elements of a width."""
     wide, subword = (
@@ -215,14 +136,30 @@ def against_kernel(kernel: Kernel, problem: Indexing) -> Reason | None:
     return FAILED if needed & problem.limits.disabled else None
 
 
-def kernel_seconds(kernel: Kernel, problem: Indexing) -> float:
+def against_columns(problem: Indexing) -> Reason | None:
+    """Returns why a gather does not go down columns, or None."""
+    if not problem.goes_down or kernel_of(*problem.wide) is not Kernel.GATHER:
+        return OTHER
+    size = problem.wide[0].sizes[-2]
+    if size < COLUMN_EACH:
+        return f"columns have {size} elements; at least {COLUMN_EACH} are needed"
+    return against_kernel(Kernel.GATHER, problem)
+
+
+def work_of(kernel: Kernel, problem: Indexing, columns: bool) -> CostClass:
+    """Returns the cost class of a kernel; gathers differ in where the elements of a row or column are."""
+    apart = ("long-stride",) * (kernel is Kernel.GATHER and problem.goes_down)
+    return CostClass(kernel, problem.wide[1], ("columns",) if columns else apart)
+
+
+def kernel_seconds(kernel: Kernel, problem: Indexing, *, columns: bool = False) -> float:
     """Lower bound of the seconds of a kernel."""
     costs = problem.limits.profile.costs
     nbytes = prod(problem.copy.sizes) * problem.itemsize
-    return costs.least_seconds(CostClass(kernel, problem.wide[1]), nbytes)
+    return costs.least_seconds(work_of(kernel, problem, columns), nbytes)
 
 
-def dispatches(kernel: Kernel, problem: Indexing) -> Iterator[Step]:
+def dispatches(kernel: Kernel, problem: Indexing, *, columns: bool = False) -> Iterator[Step]:
     """Yields the dispatch of a kernel, after the last-writer pass of indices that may be equal."""
     (copy, width_nbytes), limits = problem.wide, problem.limits
     source, target = (span_of(side, problem.itemsize, limits) for side in (problem.source, problem.target))
@@ -239,7 +176,7 @@ def dispatches(kernel: Kernel, problem: Indexing) -> Iterator[Step]:
             kernel=pass_kernel,
             copy=winning,
             width_nbytes=WORD_NBYTES,
-            down=False,
+            work=CostClass(pass_kernel, WORD_NBYTES),
             source_binding=Span(0, WORD_NBYTES),
             target_binding=copy.winners.span,
             writes=Memory.WINNERS,
@@ -247,25 +184,25 @@ def dispatches(kernel: Kernel, problem: Indexing) -> Iterator[Step]:
             reason="last-writer pass: winner index per element that several indices name",
         )
     copy = copy.shifted(indexed, other)
+    if columns:
+        copy, rows = copy.transposed(), CACHE_LINE_NBYTES // width_nbytes
+        share = share_of_columns(copy, rows, limits)
+    else:
+        share = share_of(kernel, copy, width_nbytes, limits)
+        down = kernel in (Kernel.GATHER, Kernel.SCATTER) and problem.goes_down
+        rows = share.count if down else 1
     table = "mask element" if copy.masked else "index"
     yield dispatch(
         kernel=kernel,
         copy=copy,
         width_nbytes=width_nbytes,
-        down=kernel in (Kernel.GATHER, Kernel.SCATTER) and goes_down(copy, width_nbytes, limits),
+        rows=rows,
+        work=work_of(kernel, problem, columns),
         source_binding=source,
         target_binding=target,
-        share=share_of(kernel, copy, width_nbytes, limits),
-        reason=f"one {table} per {'row' if copy.by_rows else 'element'}",
+        share=share,
+        reason=f"one {table} per {'row' if copy.by_rows else 'element'}" + ", down columns" * columns,
     )
-
-
-def goes_down(copy: IndexedCopy, width_nbytes: int, limits: Limits) -> bool:
-    """Whether a row's elements are in different cache lines, and those of a column in the same ones."""
-    in_line = abs(copy.indexed.strides[-1]) * width_nbytes < CACHE_LINE_NBYTES
-    indexing = (table for table in copy.tables if table.strides[-1])
-    apart = any(abs(table.step) * width_nbytes >= CACHE_LINE_NBYTES for table in indexing)
-    return limits.profile.contiguous and len(copy.sizes) > 1 and in_line and apart
 
 
 def share_of(kernel: Kernel, copy: IndexedCopy, width_nbytes: int, limits: Limits) -> Share:
@@ -285,6 +222,13 @@ def share_of(kernel: Kernel, copy: IndexedCopy, width_nbytes: int, limits: Limit
     share = launched(limits, rows, pieces, each, rows * pieces)
     # Two invocations that flip the same bits at once would restore them.
     return replace(share, contiguous=share.contiguous and kernel is not Kernel.SCATTER_SUBWORD)
+
+
+def share_of_columns(copy: IndexedCopy, rows: int, limits: Limits) -> Share:
+    """Returns the launch configuration of a transposed gather, of `rows` rows in turn."""
+    *outer, size = copy.sizes
+    count, pieces = prod(outer), -(-size // COLUMN_EACH)
+    return launched(limits, count, pieces, COLUMN_EACH, -(-count // rows) * rows * pieces)
 
 
 def of_windows(row: Strategy[WindowProblem]) -> Strategy[Indexing]:
@@ -386,6 +330,12 @@ INDEXING: tuple[Strategy[Indexing], ...] = (
             partial(dispatches, kernel),
         )
         for kernel in COPYING
+    ),
+    Strategy(
+        "gather down columns",
+        against_columns,
+        partial(kernel_seconds, Kernel.GATHER, columns=True),
+        partial(dispatches, Kernel.GATHER, columns=True),
     ),
     *map(of_windows, WINDOWS),
 )

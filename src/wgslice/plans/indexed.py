@@ -122,6 +122,16 @@ class IndexedCopy:
         """The same copy, both sides shifted by numbers of elements."""
         return replace(self, indexed=self.indexed.shifted(indexed), other=self.other.shifted(other))
 
+    def transposed(self) -> IndexedCopy:
+        """Returns the same gather with its last two dimensions swapped."""
+        *axes, above, last = range(len(self.sizes))
+        axes += last, above
+        tables = [
+            table._replace(strides=tuple(table.strides[axis] for axis in axes)) for table in self.tables
+        ]
+        sides = self.indexed.permuted(axes), self.other.permuted(axes)
+        return replace(self, indexed=sides[0], other=sides[1], tables=tuple(tables))
+
     def coalesced(self) -> IndexedCopy:
         """Merges dimensions i, i + 1 if and only if `stride[i] == size[i + 1] * stride[i + 1]` everywhere."""
         winners = self.winners
@@ -223,7 +233,8 @@ class IndexedDispatch(OnGrid):
     copy: IndexedCopy
     width_nbytes: int  # of an element
     table: Table | None  # the indices, where the GPU has them
-    down: bool  # whether invocations go through a piece of all rows first
+    work: CostClass
+    rows: int = 1  # whose pieces invocations copy in turn: all the first ones, then all the second ones
 
     @property
     def memories(self) -> set[Memory]:
@@ -234,11 +245,6 @@ class IndexedDispatch(OnGrid):
     def winners(self) -> Winners | None:
         """The winner indices, if indices may be equal."""
         return self.copy.winners
-
-    @property
-    def work(self) -> CostClass:
-        """Its cost class."""
-        return CostClass(self.kernel, self.width_nbytes)
 
     @property
     def invocation_nbytes(self) -> float:

@@ -1,0 +1,104 @@
+"""A gather or a scatter to plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from wgslice.layout import Layout
+from wgslice.plans.gather import MIN_WINDOW_NBYTES, IndexedWindows
+from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy
+from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.plans.problem import PlanContext, counted
+from wgslice.plans.profiles import CACHE_LINE_NBYTES, Limits
+from wgslice.plans.window_problem import WindowProblem
+
+
+@dataclass(frozen=True, eq=False)
+class Indexing:
+    """A gather or a scatter to plan, in elements of `itemsize` from the bases of both buffers."""
+
+    copy: IndexedCopy
+    windows: Callable[[], IndexedWindows | None] | None
+    source: Layout  # of a gather the view that is indexed
+    target: Layout  # of a scatter the view that is indexed
+    itemsize: int
+    context: PlanContext
+
+    @property
+    def limits(self) -> Limits:
+        """The device's limits."""
+        return self.context.limits
+
+    @property
+    def sides(self) -> tuple[Layout, Layout]:
+        """The view that is indexed, and the other side."""
+        return (self.source, self.target) if self.copy.reads else (self.target, self.source)
+
+    @cached_property
+    def wide(self) -> tuple[IndexedCopy, int]:
+        """The copy in the widest elements, and their bytes."""
+        copy, width_nbytes = self.copy.widened(self.itemsize, (self.source.offset, self.target.offset))
+        return copy.flattened(), width_nbytes
+
+    @cached_property
+    def goes_down(self) -> bool:
+        """Whether a row's elements are in different cache lines, and those of a column in the same ones."""
+        copy, width_nbytes = self.wide
+        in_line = abs(copy.indexed.strides[-1]) * width_nbytes < CACHE_LINE_NBYTES
+        indexing = (table for table in copy.tables if table.strides[-1])
+        apart = any(abs(table.step) * width_nbytes >= CACHE_LINE_NBYTES for table in indexing)
+        return self.limits.profile.contiguous and len(copy.sizes) > 1 and in_line and apart
+
+    @property
+    def run_nbytes(self) -> int:
+        """Bytes per index."""
+        copy, width_nbytes = self.wide
+        return copy.sizes[-1] * width_nbytes if copy.by_rows else width_nbytes
+
+    @property
+    def selecting(self) -> str:
+        """The subject and verb of reasons."""
+        return "each mask element selects" if self.copy.masked else "each index selects"
+
+    def against_windows(self) -> str:
+        """Returns why the same is not copied as windows."""
+        if self.copy.masked:
+            return "a mask selects elements"
+        if self.run_nbytes < MIN_WINDOW_NBYTES:
+            return f"{self.selecting} {counted(self.run_nbytes)}; at least {MIN_WINDOW_NBYTES} are needed"
+        if self.windows is None:
+            return "the indices are in device memory"
+        return "the same as windows takes several dispatches"
+
+    def against_vectors(self) -> str:
+        """Returns why indices do not select vectors of 16 bytes."""
+        if self.is_broadcast:
+            return "the value is broadcast along rows"
+        copy, width_nbytes = self.wide
+        apart = abs(copy.indexed.strides[-1]) * width_nbytes
+        if copy.by_rows and apart > width_nbytes:
+            return f"{self.selecting} elements that are {counted(apart)} apart"
+        unaligned = ", unaligned to 16" * (self.run_nbytes >= WIDEST_NBYTES)
+        return f"{self.selecting} {counted(self.run_nbytes)}{unaligned}"
+
+    @property
+    def is_broadcast(self) -> bool:
+        """Whether one element is written to all of a row."""
+        copy = self.wide[0]
+        return not copy.reads and copy.other.strides[-1] == 0 and copy.sizes[-1] > 1
+
+    @cached_property
+    def as_windows(self) -> WindowProblem | None:
+        """The same as windows; None if runs are short, or the windows need several tables."""
+        if self.windows is None or self.run_nbytes < MIN_WINDOW_NBYTES:
+            return None
+        found = self.windows()
+        if found is None or len(list(found.pieces(self.limits, INDEX_NBYTES))) > 1:
+            return None
+        (indexed, other), inserts = self.sides, not self.copy.reads
+        windows = found.windows(range(found.count))
+        tensor, batch = found.tensor.shifted(indexed.offset), found.elements.shifted(other.offset)
+        numbers = found.insertion(windows).numbers if inserts else windows.numbers
+        return WindowProblem(windows, tensor, batch, self.itemsize, self.context, inserts, numbers)
