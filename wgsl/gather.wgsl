@@ -16,8 +16,10 @@ fn gather(own: Invocation) {
         let element = next_element(&piece);
         if (element.is_one) {
             let source = (element.at.source_element + element.reached.elements) * words;
-            for (var i = 0u; i < words; i++) {
-                target_words[element.at.target_element * words + i] = source_words[source + i];
+            let first = element.at.target_element * words;
+            target_words[first] = source_words[source];
+            for (var i = 1u; i < words; i++) {
+                target_words[first + i] = source_words[source + i];
             }
         }
     }
