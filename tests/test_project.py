@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -16,8 +18,14 @@ import wgslice as wg
 ROOT = Path(__file__).parents[1]
 
 
-def test_the_changelog_has_this_version() -> None:
-    assert f"## {wg.__version__}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+def test_every_file_has_this_version() -> None:
+    version = wg.__version__
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"] == version
+    headings = re.findall(r"^## (\S+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert version in headings[:2], "below Unreleased, if there is any"
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+    shown = (ROOT / "docs" / "installing.md").read_text("utf-8")
+    assert {*re.findall(r"wgslice(?:==|-)(\d[\d.]*\d)", shown)} == {version}
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""GitHub's workflows: their syntax, and what their Linux steps run."""
+"""GitHub's workflows and action, and CITATION.cff: their syntax, and what their Linux steps run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+ADAPTER = "software-adapter"  # the action
+ACTION = ROOT / ".github" / "actions" / ADAPTER / "action.yml"
 JOBS: dict[str, Any] = {
     name: job for path in WORKFLOWS for name, job in YAML(typ="safe").load(path)["jobs"].items()
 }
@@ -31,13 +34,28 @@ def steps(name: str) -> list[str]:
     return [step["run"] for step in JOBS[name]["steps"] if "run" in step]
 
 
+def run_step(
+    command: str, variables: Mapping[str, str], cwd: Path = ROOT
+) -> subprocess.CompletedProcess[str]:
+    """Run a step by bash that ends at the first failure, as GitHub does."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", command],
+        cwd=cwd,
+        env={**environment, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 def test_three_systems_and_the_packages_are_tested() -> None:
-    assert {job["runs-on"].partition("-")[0] for job in JOBS.values()} == {"ubuntu", "macos", "windows"}
+    systems = {job["runs-on"].partition("-")[0] for job in JOBS.values() if "runs-on" in job}
+    assert systems == {"ubuntu", "macos", "windows"}
     assert steps("macos") == ["python3 run test"]
     assert steps("windows") == ["python run test"]
-    tested = {name: job["steps"][-1].get("env", {}) for name, job in JOBS.items()}
-    assert tested["macos"] == {"WGSLICE_TEST_ADAPTERS": "Metal"}
-    assert tested["windows"] == {"WGSLICE_TEST_ADAPTERS": "D3D12"}
+    for name, backend in (("macos", "Metal"), ("windows", "D3D12")):
+        assert JOBS[name]["steps"][-1]["env"] == {"WGSLICE_TEST_ADAPTERS": backend}
 
 
 def test_linux_is_tested_with_every_supported_python() -> None:
@@ -60,36 +78,114 @@ def test_weekly_jobs_run_their_commands(name: str, command: str) -> None:
     assert steps(name) == [f"python3 run {command}"]
 
 
+def test_jobs_that_need_an_adapter_use_the_action() -> None:
+    used = {
+        name: step.get("with", {}).get("opengl", "false")
+        for name, job in JOBS.items()
+        for step in job.get("steps", ())
+        if ADAPTER in step.get("uses", "")
+    }
+    both, vulkan = ("linux", "newest"), ("macos", "windows", "packages", "suites")
+    assert used == {**dict.fromkeys(both, "true"), **dict.fromkeys(vulkan, "false")}
+
+
+INSTALLED = {"false": ["mesa-vulkan-drivers"], "true": ["mesa-vulkan-drivers", "libegl1", "libgl1-mesa-dri"]}
+
+
+@pytest.mark.parametrize(
+    ("system", "opengl", "backend", "software"),
+    [
+        ("Linux", "false", "Vulkan", "true"),
+        ("Linux", "true", "Vulkan", "true"),
+        ("Windows", "false", "D3D12", "true"),
+        ("macOS", "false", "Metal", "false"),
+    ],
+)
+def test_action_installs_packages_and_names_the_backend(
+    tmp_path: Path, system: str, opengl: str, backend: str, software: str
+) -> None:
+    """With an apt-get that prints its arguments; the driver that it would install is this machine's."""
+    for name, line in {"apt-get": 'echo "$@"', "sudo": '"$@"'}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "System32").mkdir()
+    (tmp_path / "System32" / "d3d10warp.dll").touch()
+    (step,) = YAML(typ="safe").load(ACTION)["runs"]["steps"]
+    path, output = os.pathsep.join([str(tmp_path), os.environ["PATH"]]), tmp_path / "output"
+    variables = {"RUNNER_OS": system, "OPENGL": opengl, "SYSTEMROOT": str(tmp_path), "PATH": path}
+    done = run_step(step["run"], variables | {"GITHUB_OUTPUT": str(output)})
+    if system == "Linux":
+        assert re.findall(r"\b(?:lib|mesa)\S+", done.stdout.splitlines()[1]) == INSTALLED[opengl]
+    if system != "Linux" or any(Path("/usr/share/vulkan/icd.d").glob("lvp_icd*.json")):
+        assert done.returncode == 0, done.stderr
+        assert output.read_text() == f"backend={backend}\nsoftware={software}\n"
+    else:  # as where apt has installed another driver
+        assert done.returncode == 2
+
+
+def test_a_release_publishes_what_all_tests_built() -> None:
+    workflow = YAML(typ="safe").load(ROOT / ".github" / "workflows" / "release.yml")
+    assert workflow["on"] == {"push": {"tags": ["v[0-9]+.[0-9]+.[0-9]+"]}}
+    assert workflow["permissions"] == {"contents": "read"}
+    tests, pypi = workflow["jobs"]["tests"], workflow["jobs"]["pypi"]
+    assert tests == {"uses": "$/.github/workflows/tests.yml"}
+    assert pypi["needs"] == "tests"
+    assert pypi["permissions"] == {"id-token": "write"}
+    (uploaded,) = [step["with"] for step in JOBS["packages"]["steps"] if "upload" in step.get("uses", "")]
+    (downloaded,) = [step["with"] for step in pypi["steps"] if "download" in step.get("uses", "")]
+    assert downloaded == {"name": uploaded["name"], "path": uploaded["path"]}
+    assert pypi["steps"][-1]["with"] == {"attestations": True}
+
+
+@pytest.mark.parametrize(("tag", "status"), [("v1.2.3", 0), ("v1.2.4", 2)])
+def test_a_release_needs_packages_of_its_tag(tmp_path: Path, tag: str, status: int) -> None:
+    (tmp_path / "dist").mkdir()
+    for name in ("wgslice-1.2.3.tar.gz", "wgslice-1.2.3-py3-none-any.whl"):
+        (tmp_path / "dist" / name).touch()
+    (command,) = steps("pypi")
+    assert run_step(command, {"GITHUB_REF_NAME": tag}, tmp_path).returncode == status
+
+
 def lint(*command: str) -> subprocess.CompletedProcess[str]:
     programs = str(Path(sys.executable).parent)
     environment = {**os.environ, "PATH": os.pathsep.join([programs, os.environ["PATH"]])}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-# Each with a mistake that it finds, and what it calls it.
+# Each with its files, a mistake that it finds in the first one, and what it calls it.
+SCHEMA = ["check-jsonschema", "--builtin-schema"]
+ZIZMOR = ["zizmor", "--offline", "--no-progress"]
+CREDENTIALS = ("persist-credentials: false", "fetch-depth: 1")
 LINTERS = {
-    "check-jsonschema": (
-        ["--builtin-schema", "vendor.github-workflows"],
+    "workflows' schema": (
+        [*SCHEMA, "vendor.github-workflows"],
+        WORKFLOWS,
         ("runs-on:", "runs-where:"),
         "'runs-on' is a required property",
     ),
-    "zizmor": (
-        ["--offline", "--no-progress"],
-        ("persist-credentials: false", "fetch-depth: 1"),
-        "credential persistence",
+    "workflows' holes": (ZIZMOR, [*WORKFLOWS, ACTION], CREDENTIALS, "credential persistence"),
+    "action's schema": (
+        [*SCHEMA, "vendor.github-actions"],
+        [ACTION],
+        ("using:", "used:"),
+        "is not valid under any of the given schemas",
+    ),
+    "citation's schema": (
+        [*SCHEMA, "vendor.citation-file-format"],
+        [ROOT / "CITATION.cff"],
+        ("title:", "named:"),
+        "'title' is a required property",
     ),
 }
 
 
 @pytest.mark.parametrize("name", LINTERS)
-def test_workflows_are_linted(name: str, tmp_path: Path) -> None:
-    options, mistake, found = LINTERS[name]
-    linter = [name, *options]
-    done = lint(*linter, *map(str, WORKFLOWS))
+def test_github_files_and_citation_are_linted(name: str, tmp_path: Path) -> None:
+    linter, files, mistake, found = LINTERS[name]
+    done = lint(*linter, *map(str, files))
     assert done.returncode == 0, done.stdout + done.stderr
-    text = WORKFLOWS[0].read_text("utf-8")
-    broken = tmp_path / "broken.yml"
-    broken.write_text(text.replace(*mistake))
+    broken = tmp_path / files[0].name
+    broken.write_text(files[0].read_text("utf-8").replace(*mistake))
     refused = lint(*linter, str(broken))
     assert refused.returncode != 0
     assert found in refused.stdout + refused.stderr
@@ -124,11 +220,11 @@ def test_the_workflow_that_the_pages_show_has_no_holes(tmp_path: Path) -> None:
     """Pinned by tags, which people can read; our own by hashes."""
     path, policy = tmp_path / "shown.yml", tmp_path / "zizmor.yml"
     policy.write_text("rules: {unpinned-uses: {config: {policies: {'*': ref-pin}}}}")
-    options, mistake, found = LINTERS["zizmor"]
-    for text, status in ((shown("runs-on"), 0), (shown("runs-on").replace(*mistake), 1)):
+    for text, status in ((shown("runs-on"), 0), (shown("runs-on").replace(*CREDENTIALS), 1)):
         path.write_text(text)
-        done = lint("zizmor", *options, "--config", str(policy), str(path))
-        assert (done.returncode != 0, found in done.stdout) == (status, status), done.stdout + done.stderr
+        done = lint(*ZIZMOR, "--config", str(policy), str(path))
+        found = "credential persistence" in done.stdout
+        assert (done.returncode != 0, found) == (status, status), done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("key", SHOWN)
@@ -171,16 +267,7 @@ def test_ci_runs_the_linux_job() -> None:
 
 @pytest.mark.deep  # the workflow runs them: a wheel, and an environment for it
 def test_the_linux_steps_of_packages_run() -> None:
-    """By bash that ends at the first failure, as GitHub runs them."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     for command in steps("packages"):
-        done = subprocess.run(
-            ["bash", "-eo", "pipefail", "-c", command],
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_step(command, {})
         assert done.returncode == 0, done.stdout + done.stderr
     assert {path.suffix for path in (ROOT / "dist").iterdir()} == {".whl", ".gz"}
