@@ -1,4 +1,4 @@
-"""The slices to time, typical ones of images, volumes, caches and batches, and permutes."""
+"""The slices to time, typical ones of images, volumes, caches and batches, permutes, and plain copies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CASES", "Case", "Cut"]
+__all__ = ["CASES", "COPIES", "PERMUTES", "Case", "Cut"]
 
 
 @dataclass(frozen=True)
@@ -140,4 +140,17 @@ CASES = [
         Case(f"crop to {mebibytes} MiB", "float32", (64 * mebibytes, 4104), np.s_[:, 3:4099], rivals=False)
         for mebibytes in (1, 4, 16, 64, 256, 1024)
     ),
+]
+
+# Of `python3 run gpu`: contiguous copies, and permutes of about 64 MiB for each element width.
+COPIES = [Case(f"copy of {2**n} MiB", "float32", (2 ** (18 + n),), ...) for n in range(9)]
+PERMUTES = [
+    case
+    for dtype in ("uint8", "float16", "float32", "float64", "complex128")
+    for width in [np.dtype(dtype).itemsize]
+    for case in (
+        Case(f"{dtype} transpose", dtype, (8192, 8192 // width), ..., (1, 0)),
+        Case(f"{dtype} heads, 128 B", dtype, (16, 1024, 32, 128 // width), ..., (0, 2, 1, 3)),
+        Case(f"{dtype} HWC to CHW", dtype, (2048, 10240 // width, 3), ..., (2, 0, 1)),
+    )
 ]

@@ -11,12 +11,14 @@ import matplotlib as mpl
 mpl.use("Agg")  # draws into files
 
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from bench.cases import CASES
 from bench.entries import ALLOCATING, COPY, OURS
 from bench.report import MEBIBYTE, geometric_mean, machine_of
 
-__all__ = ["draw"]
+__all__ = ["HIGHLIGHT", "PLAIN", "draw", "draw_speed_ups", "save", "subtitle"]
 
 HIGHLIGHT, PLAIN, CEILING = "#0b7a75", "#9aa5b1", "#d7dde3"
 
@@ -25,7 +27,15 @@ SCALE = {case.name for case in CASES if not case.rivals}  # on which there are n
 
 
 def draw(content: Mapping[str, Any], path: Path) -> None:
-    """Draw kept results: a bar for each contender's geometric mean and a dot for each of its slices."""
+    """Draw kept results into a file."""
+    figure, axes = plt.subplots(figsize=(9, 1.4 + 0.55 * len(content["contenders"])), layout="constrained")
+    title = draw_speed_ups(axes, content)
+    axes.set_title(f"{title}\n{subtitle(content)}", loc="left", fontsize=10)
+    save(figure, path)
+
+
+def draw_speed_ups(axes: Axes, content: Mapping[str, Any]) -> str:
+    """Draw a bar for each contender's geometric mean and a dot for each of its slices; return the title."""
     rows = []
     chosen = [
         each
@@ -40,10 +50,7 @@ def draw(content: Mapping[str, Any], path: Path) -> None:
         ]
         if found:
             rows.append((geometric_mean(found), name, found))
-    ours = content["contenders"][OURS]
-    where = f"{ours['adapter']}, {ours['driver']}\n{machine_of(content)}"
     rows.sort(key=lambda row: row[0])
-    figure, axes = plt.subplots(figsize=(9, 1.4 + 0.55 * len(rows)), layout="constrained")
     for place, (mean, name, found) in enumerate(rows):
         color = {OURS: HIGHLIGHT, COPY: CEILING}.get(name, PLAIN)
         axes.barh(place, mean - 1, left=1, color=color, height=0.6, zorder=2)
@@ -65,7 +72,17 @@ def draw(content: Mapping[str, Any], path: Path) -> None:
     axes.margins(x=0.12)
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_xlabel("speed-up over NumPy, larger is better; a dot is a slice, a bar the geometric mean")
-    axes.set_title(f"{len(chosen)} slices with 1 MiB of output and more\n{where}", loc="left", fontsize=10)
+    return f"{len(chosen)} slices with 1 MiB of output and more"
+
+
+def subtitle(content: Mapping[str, Any]) -> str:
+    """Return the adapter, its driver and the machine that results were measured on, in two lines."""
+    ours = content["contenders"][OURS]
+    return f"{ours['adapter']}, {ours['driver']}\n{machine_of(content)}"
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure to a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
     plt.close(figure)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.cases import CASES, Case, Cut
+from bench.cases import CASES, COPIES, PERMUTES, Case, Cut
 from bench.compilers.planned import ASKED, LIMITS, planned
 from bench.contest import ROOT
 from bench.graphs import GRAPHS
@@ -28,6 +28,8 @@ __all__ = ["STALE", "fingerprints", "is_stale", "provenance"]
 # By the section of a results file with their measurements.
 SECTIONS: dict[str, Sequence[Case]] = {
     "slices": [*CASES, *MANY_WINDOWS],
+    "copies": COPIES,
+    "permutes": PERMUTES,
     "windows": WINDOWS,
     "insertions": INSERTIONS,
     "gradients": GRADIENTS,
@@ -37,6 +39,7 @@ SECTIONS: dict[str, Sequence[Case]] = {
 }
 # The note of a page about results whose plans or kernels have changed.
 STALE = "**Stale measurements**: taken before today's plans and kernels; they are being measured again."
+PACKED = ROOT / "commit.txt"  # in a folder that `python3 run gpu --pack` made
 WORDS = ("reason",)  # fields of steps that are printed only
 
 
@@ -51,7 +54,9 @@ def is_stale(content: Mapping[str, Any]) -> bool:
 
 
 def commit() -> str | None:
-    """The commit that is checked out, with a mark where files differ from it; None outside of a checkout."""
+    """The commit that is packed, or checked out, with a mark where files differ; None outside of both."""
+    if PACKED.exists():
+        return PACKED.read_text("utf-8").strip()
     try:
         found = git("rev-parse", "HEAD")
         changed = git("status", "--porcelain", "--", ".", ":!bench/results")

@@ -30,6 +30,7 @@ __all__ = [
     "Results",
     "about",
     "clocked",
+    "file_name",
     "geometric_mean",
     "machine_of",
     "results_json",
@@ -190,8 +191,12 @@ def results_json(
 def stem_of(content: Mapping[str, Any]) -> str:
     """Return the stem of result files: one per driver and processor."""
     ours = next(iter(content["contenders"].values()))
-    where = f"{ours['driver'] or ours['adapter']} on {machine_of(content)}"
-    return re.sub(r"[^a-z0-9]+", "-", where.lower()).strip("-")
+    return file_name(f"{ours['driver'] or ours['adapter']} on {machine_of(content)}")
+
+
+def file_name(text: str) -> str:
+    """Return a text as lower-case words of letters and digits, with hyphens between them."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def machine_of(content: Mapping[str, Any]) -> str:

@@ -189,6 +189,7 @@ def test_the_pages_own_commands_run(
 
 OWN_OPTIONS = {
     "bench": ["-m", "bench"],
+    "gpu": ["-m", "bench.gpu"],
     "mutants": ["tests/mutate.py"],
     "fuzz": ["tests/fuzz.py"],
     "matrix": ["tests/matrix.py"],
@@ -210,6 +211,7 @@ def test_every_other_command_is_one_that_is_tested() -> None:
         "suites",
         "lint",
         "bench",
+        "gpu",
         "docs",
         "wheel",
         "mutants",

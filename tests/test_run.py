@@ -71,7 +71,21 @@ def test_the_bootstrap_names_its_verbs() -> None:
     shown = subprocess.run(
         [sys.executable, ROOT / "run", "--help"], capture_output=True, text=True, check=True
     )
-    verbs = ("demo", "test", "suites", "lint", "docs", "wheel", "bench", "mutants", "fuzz", "soak", "lock")
+    verbs = (
+        "demo",
+        "test",
+        "suites",
+        "lint",
+        "docs",
+        "wheel",
+        "bench",
+        "gpu",
+        "mutants",
+        "fuzz",
+        "matrix",
+        "soak",
+        "lock",
+    )
     assert all(verb in shown.stdout for verb in verbs)
     for arguments in ([], ["polish"], ["demo", "--fast"]):
         done = subprocess.run([sys.executable, ROOT / "run", *arguments], capture_output=True, check=False)
@@ -109,6 +123,33 @@ def test_docs_are_built_and_served_by_default(
     assert saved == [str(tmp_path / "site" / "_static" / "programs")]
     assert not (tmp_path / "site").exists(), "pages of the build before"
     assert [command[0] for command in server] == ["http.server"] * served
+
+
+def test_gpu_installs_packed_wheels_without_an_index(
+    run_script: Any, commands: list[list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(run_script, "PACKED", tmp_path / "wheels")
+    measured = ["bench.gpu", "--budget", "9"]
+    assert run(run_script, monkeypatch, "gpu", "--budget", "9") == 0
+    assert commands == [["install", "gpu"], measured]
+    (tmp_path / "wheels").mkdir()
+    environments: list[dict[str, str]] = []
+
+    def call(_: list[Any], environment: dict[str, str]) -> int:
+        environments.append(environment)
+        return 0
+
+    def install_into(venv: Path, stamp: str, content: str, arguments: list[str], what: str) -> bool:
+        commands.append(arguments)
+        return True
+
+    monkeypatch.setattr(run_script, "call", call)
+    monkeypatch.setattr(run_script, "install_into", install_into)
+    monkeypatch.setattr(run_script, "list_adapters", lambda _: [])
+    monkeypatch.setattr(run_script, "with_unpacked", lambda environment: environment | {"UNPACKED": "yes"})
+    assert run(run_script, monkeypatch, "gpu") == 0
+    assert commands[2:] == [["--no-index", "--find-links", str(tmp_path / "wheels"), "wgslice[gpu]"]]
+    assert (environments[0]["UNPACKED"], environments[0]["WGSLICE_PROFILE"]) == ("yes", "shipped")
 
 
 def test_scripts_get_their_arguments(
