@@ -10,7 +10,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from helpers import check_same
+from helpers import check_same, random_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 from moving import Pair, axis_of, check_moved, numbered, pairs, shapes, shares, submissions
@@ -46,6 +46,24 @@ def test_concat_is_numpys(device: wg.Device, data: st.DataObject, shape: tuple[i
     tensors, arrays = [pair.tensor for pair in given_pairs], [pair.array for pair in given_pairs]
     check_moved(device, lambda: wg.concat(tensors, axis), np.concatenate(arrays, axis))
     check_moved(device, lambda: wg.concat(iter(tensors), None), np.concatenate(arrays, None))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32"])
+@pytest.mark.parametrize("channels", [(3, 1), (1, 0, 3), (2, 2), (3, 2)])
+def test_channels_are_joined_through_planes(device: wg.Device, dtype: str, channels: tuple[int, ...]) -> None:
+    """Up to four sub-word channels are interleaved by one kernel; more are written at a step."""
+    whole = random_bytes(41 * 32 * 5 * 4).view(dtype)[: 41 * 32 * 5].reshape(41, 32, 5)
+    ends = np.cumsum(channels)
+    arrays = [whole[:, ::-1, end - size : end] for size, end in zip(channels, ends, strict=True)]
+    tensors = [
+        wg.asarray(whole, device=device)[:, ::-1, end - size : end]
+        for size, end in zip(channels, ends, strict=True)
+    ]
+    with mock.patch(GATHERED, 0):
+        shown = str(wg.explain(wg.concat, tensors, -1))
+        check_moved(device, lambda: wg.concat(tensors, -1), np.concatenate(arrays, -1))
+    interleaved = dtype != "float32" and sum(channels) <= 4
+    assert f"{sum(size > 0 for size in channels) + interleaved} plans in 1 submission" in shown
 
 
 @given(data=st.data(), shape=shapes(most=3), count=st.integers(1, 4))

@@ -186,6 +186,25 @@ def test_copyto_where_a_mask_is_true_writes_what_numpy_does(
         check(both)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "columns"), [("uint8", 63), ("uint8", 64), ("uint8", 65537), ("int16", 36)]
+)
+@pytest.mark.parametrize("value", ["one", "per row", "tensor", "tensor per row"])
+def test_values_broadcast_along_rows(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, dtype: str, columns: int, value: str
+) -> None:
+    """Rows of at least 64 bytes are copied from a repeated value, whether the host repeats it or the GPU."""
+    both = placed(device, Layout.of((7, columns), (columns + 3, 1), 1), dtype)
+    rows = np.array([5, 0, 3, 6])
+    given = random_array((4, 1) if "per row" in value else (), dtype, 4)
+    plans = recorded_plans(monkeypatch)
+    both.tensor[rows] = wg.asarray(given, device=device) if "tensor" in value else given
+    both.array[rows] = given
+    check(both)
+    short = columns * np.dtype(dtype).itemsize < 64
+    assert ("scatter_subword" in {plan.choice.name for plan in plans}) == short
+
+
 @pytest.mark.parametrize("dtype", MASKED)
 @pytest.mark.parametrize("where", ["device", "host"])
 def test_many_elements_at_a_mask(device: wg.Device, dtype: str, where: str) -> None:

@@ -30,12 +30,12 @@ from wgslice.layout_rules import (
     padded,
     parts,
     repeated_to,
-    reshaped,
     stages,
 )
 from wgslice.operators.binding import output_for
 from wgslice.plans.copy import fills, pattern_size
 from wgslice.plans.kernels import WORD_NBYTES
+from wgslice.plans.pixels import MAX_CHANNELS
 from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import Shaped, check_input
 from wgslice.tensors.tensor import Tensor, allocate
@@ -167,15 +167,14 @@ def joined(
     counts = tuple([layout.sizes[axis] for layout in layouts])
     sizes = joined_sizes(layouts, axis)
     result = sink.empty(sizes, values[0].dtype) if into is None else into
-    narrow = result.dtype.itemsize < WORD_NBYTES < result.nbytes
-    if narrow and len(values) > 1 and all(prod(layout.sizes[axis:]) == 1 for layout in layouts):
-        planes = sink.empty((len(values), *layouts[0].sizes), result.dtype)  # interleaved by one copy
-        for number, (value, read) in enumerate(zip(values, layouts, strict=True)):
-            sink.copy(value, read, planes, planes.layout.select([number, *map(range, read.sizes)]))
-        order = [*range(1, axis + 1), 0, *range(axis + 1, len(sizes) + 1)]
-        written = reshaped(result.layout, [*sizes[:axis], len(values), *layouts[0].sizes[axis:]])
-        assert written is not None
-        sink.copy(planes, planes.layout.permuted(order), result, written)
+    subword = result.dtype.itemsize < WORD_NBYTES < result.nbytes
+    single = max(counts) == 1 or sizes[axis] <= MAX_CHANNELS
+    if subword and single and len(values) > 1 and prod(sizes[axis + 1 :]) == 1:
+        others = [*range(axis), *range(axis + 1, len(sizes))]
+        planes = sink.empty([sizes[axis], *map(sizes.__getitem__, others)], result.dtype)
+        for value, read, written in zip(values, layouts, parts(planes.layout, 0, counts), strict=True):
+            sink.copy(value, read.permuted([axis, *others]), planes, written)
+        sink.copy(planes, planes.layout, result, result.layout.permuted([axis, *others]))  # interleaved
         return result
     for value, read, written in zip(values, layouts, parts(result.layout, axis, counts), strict=True):
         sink.copy(value, read, result, written)

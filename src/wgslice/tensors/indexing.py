@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,10 @@ from wgslice.gpu.recording import BoundLayout, plan_and_bind, play, run, run_cop
 from wgslice.layout import Layout
 from wgslice.layout_rules import broadcast, reshaped, without_leading_ones
 from wgslice.plans.copy import plan_anew, plan_copy
-from wgslice.plans.gather import IndexedWindows, WindowCopy, indexed_windows
+from wgslice.plans.gather import MIN_WINDOW_NBYTES, IndexedWindows, WindowCopy, indexed_windows
 from wgslice.plans.index_strategies import copy_at_once
+from wgslice.plans.kernels import WORD_NBYTES
+from wgslice.plans.profiles import PATTERN_NBYTES
 from wgslice.tensors.placed import (
     Placed,
     check_destination,
@@ -232,7 +235,7 @@ def scatter(
     if layout.size == 0:
         check_sides(x, value)
         return
-    source = on_device(x, value)._replace(layout=layout)
+    source = in_rows(x, selection, value, layout)
     if source.buffer is x.memory:
         source = packed(x, source)
     if run_indexed(x, selection, source, reads=False, disjoint=disjoint):
@@ -243,6 +246,27 @@ def scatter(
         found = indexed_windows(selection, x.layout, source.layout, reads=False, disjoint=disjoint)
         assert found is not None  # the dimensions of a packed tensor merge
     run_windows(x.device, found, source, x.bound_layout)
+
+
+def in_rows(
+    x: Placed, selection: AdvancedSelection, value: Placed | NDArray[Any], layout: Layout
+) -> BoundLayout:
+    """Return a value broadcast by a layout; sub-word elements are repeated in memory along selected rows."""
+    first = selection.position + len(selection.indices_shape)  # dimension of the rows
+    row, strides = layout.sizes[first:], layout.strides
+    row_nbytes = prod(row) * x.itemsize
+    repeats = any(size > 1 and not stride for size, stride in zip(row, strides[first:], strict=True))
+    whole = x.itemsize >= WORD_NBYTES or row_nbytes < MIN_WINDOW_NBYTES or not repeats
+    if not whole and isinstance(value, np.ndarray) and row_nbytes <= PATTERN_NBYTES:
+        value = np.broadcast_to(value, np.broadcast_shapes(value.shape, row))
+        return uploaded(x.device, value)._replace(layout=assigned(Layout.packed(value.shape), selection))
+    source = on_device(x, value)._replace(layout=layout)
+    if whole:
+        return source
+    sizes = enumerate(zip(layout.sizes, strides, strict=True))
+    once = layout.select([range(size if stride or axis >= first else 1) for axis, (size, stride) in sizes])
+    rows = packed(x, source._replace(layout=once))
+    return rows._replace(layout=assigned(rows.layout, selection))
 
 
 def on_device(x: Placed, value: Placed | NDArray[Any]) -> BoundLayout:
