@@ -50,13 +50,13 @@ COPY = """
 }
 """
 GATHER = """
-@group(0) @binding(0) var<storage, read> source: array<u32>;
+@group(0) @binding(0) var<storage, read> source: array<ELEMENT>;
 @group(0) @binding(1) var<storage, read> indices: array<u32>;
-@group(0) @binding(2) var<storage, read_write> gathered: array<u32>;
+@group(0) @binding(2) var<storage, read_write> gathered: array<ELEMENT>;
 @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
     for (var i = 0u; i < 8u; i++) { gathered[8u * id.x + i] = source[indices[8u * id.x + i] & 1023u]; }
 }
-"""  # out of 4 KiB: with short strides, as in a row
+"""  # out of 1,024 elements: with short strides, as in a row
 
 
 @dataclass
@@ -166,20 +166,26 @@ class Ceilings:
         if "call" in self.best_s:
             row.ceiling_s, row.limit = self.best_s["call"], TINY_LIMIT
             return
-        kind, whole = ("gather", ELEMENTS) if row.ceiling == "gather" else ("copy", 4 * ELEMENTS)
+        kind, whole = "copy", 4 * ELEMENTS
+        if row.ceiling == "gather":
+            wide = np.dtype(row.dtype).itemsize == 8
+            kind, whole = ("gather of 8 bytes", ELEMENTS // 2) if wide else ("gather", ELEMENTS)
         row.ceiling_s = self.best_s["dispatch"] + self.best_s[kind] * row.touched / whole
         row.limit = LIMITS[row.ceiling]
 
 
 def bare_kernels() -> dict[str, Callable[[], None]]:
-    """The two kernels, and a single workgroup."""
+    """The kernels, and a single workgroup."""
     usage = wgpu.BufferUsage.STORAGE
     numbers = np.random.default_rng(1).permutation(ELEMENTS).astype(np.uint32)
     source = device.wgpu_device.create_buffer_with_data(data=numbers, usage=usage)
     result = device.wgpu_device.create_buffer(size=numbers.nbytes, usage=usage)
     return {
         "copy": bare_kernel(COPY, [source, result], ELEMENTS // 4 // 512),
-        "gather": bare_kernel(GATHER, [source, source, result], ELEMENTS // 512),
+        "gather": bare_kernel(GATHER.replace("ELEMENT", "u32"), [source, source, result], ELEMENTS // 512),
+        "gather of 8 bytes": bare_kernel(
+            GATHER.replace("ELEMENT", "vec2u"), [source, source, result], ELEMENTS // 2 // 512
+        ),
         "dispatch": bare_kernel(COPY, [source, result], 1),
     }
 

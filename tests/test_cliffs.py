@@ -57,13 +57,14 @@ def test_a_wrong_row_fails_the_run(cliffs: ModuleType, monkeypatch: pytest.Monke
 def test_a_ceiling_is_a_dispatch_and_a_share(cliffs: ModuleType) -> None:
     (ceilings := cliffs.Ceilings()).take_turn(0.0)
     assert all(0 < seconds < inf for seconds in ceilings.best_s.values())
-    ceilings.best_s = {"copy": 8.0, "gather": 16.0, "dispatch": 1.0}
+    ceilings.best_s = {"copy": 8.0, "gather": 16.0, "gather of 8 bytes": 12.0, "dispatch": 1.0}
     rows = [
         cliffs.Row("uint8", "x", *row) for row in (("copy", 2**23), ("permute", 2**24), ("gather", 2**21))
     ]
+    rows.append(cliffs.Row("int64", "x", "gather", 2**22))
     for row in rows:
         ceilings.compare(row)
-    assert [(row.ceiling_s, row.limit) for row in rows] == [(5.0, 6.0), (9.0, 8.0), (9.0, 4.0)]
+    assert [(row.ceiling_s, row.limit) for row in rows] == [(5.0, 6.0), (9.0, 8.0), (9.0, 4.0), (25.0, 4.0)]
 
 
 def test_what_is_kept_is_on_the_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
