@@ -64,7 +64,7 @@ for number in range(1, 10_000, every):
     found = content() if target.exists() else None
     left = [path for path in folder.rglob(".wgslice-*/*") if path.name != "locking"]
     print(json.dumps([status, found, len(left)]), flush=True)
-    if status == 0:
+    if status != 9:  # not killed
         break
 """
 
@@ -84,6 +84,7 @@ def begin():
     target.write_text("old content")
 """
 FOLDER = """
+import shutil
 from pathlib import Path
 from wgslice.whole_files import written_whole
 folder = Path(sys.argv[1]); target = folder / "out.zarr"
@@ -96,6 +97,19 @@ def write():
 def content():
     return " ".join(sorted(path.name + path.read_text() for path in target.iterdir()))
 begin = None
+"""
+# A folder cannot be replaced at once: a process that is killed in between leaves both to the next one.
+REPLACED = f"""{FOLDER}
+def begin():
+    if target.exists():
+        shutil.rmtree(target)
+    elif list(folder.glob(".wgslice-*/replaced")):
+        with written_whole(folder / "another") as part:
+            part.touch()
+        assert content() == "firstfirst secondsecond"
+        shutil.rmtree(target)
+    target.mkdir()
+    (target / "old").write_text("")
 """
 COMMAND = """
 import zarr, zarr.codecs, rich, PIL.Image, numpy as np, wgpu.backends.wgpu_native
@@ -119,6 +133,27 @@ def content():
         found = np.asarray(PIL.Image.open(target))
     return "new" if np.array_equal(found, array[::-1, ::2]) else "wrong"
 begin = None
+"""
+SAVING = """
+import io, os, wgpu.backends.wgpu_native, zarr, rich
+from contextlib import redirect_stdout
+from pathlib import Path
+import wgslice.cli
+folder = Path(sys.argv[1]); target, expected = folder / "program", folder.parent / "expected"
+def save(path):
+    with redirect_stdout(io.StringIO()):
+        assert not wgslice.cli.main(["export", "40,30", "uint8", "::-1, ::2", "-o", str(path)])
+def write():
+    save(target)
+def files(path):
+    return {file.name: file.read_bytes() for file in path.iterdir()}
+def content():
+    return "new" if files(target) == files(expected) else "wrong"
+begin = None
+if os.fork() == 0:  # the parent must not use the GPU
+    save(expected)
+    os._exit(0)
+os.wait()
 """
 TUNING = """
 import json, os, wgpu.backends.wgpu_native
@@ -178,6 +213,18 @@ def test_a_killed_process_leaves_a_file_as_before_or_new(tmp_path: Path) -> None
 
 def test_a_killed_process_leaves_a_folder_whole_or_absent(tmp_path: Path) -> None:
     check(killed(FOLDER, tmp_path / "out"), None, "firstfirst secondsecond")
+
+
+def test_a_killed_process_replaces_a_folder_by_a_whole_one(tmp_path: Path) -> None:
+    outcomes = killed(REPLACED, tmp_path / "out")
+    check(outcomes, "old", "firstfirst secondsecond")
+    assert None in [found for _, found, _ in outcomes]
+
+
+@pytest.mark.slow
+@CALLS
+def test_a_killed_saving_leaves_its_program_whole_or_absent(tmp_path: Path, every: int) -> None:
+    check(killed(SAVING, tmp_path / "out", every=every), None, "new", least=1)
 
 
 @pytest.mark.slow

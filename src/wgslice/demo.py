@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import wgslice as wg
+from wgslice.whole_files import written_whole
 
 __all__ = ["main"]
 
@@ -106,7 +107,8 @@ def write_sheet(panels: Sequence[tuple[str, Array]]) -> Path:
         axes.set_title(f"{title}\n{picture.shape[1]} x {picture.shape[0]}, {picture.dtype}", fontsize=10)
         axes.set_axis_off()
     SHEET.parent.mkdir(exist_ok=True)
-    figure.savefig(SHEET, dpi=110)
+    with written_whole(SHEET) as part:
+        figure.savefig(part, dpi=110)
     return SHEET.resolve()
 
 
