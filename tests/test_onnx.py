@@ -266,6 +266,30 @@ def test_runs_use_the_same_buffers_until_sizes_change(device: wg.Device) -> None
     assert prepared.memory.peak_nbytes == 2 * 192
 
 
+def test_a_model_is_captured_without_the_buffers_of_its_runs(device: wg.Device, tmp_path: Path) -> None:
+    """A saved program has no elements of an earlier run, and clears nothing: nodes write what is read."""
+    nodes = [
+        helper.make_node("Pad", ["x", "pads"], ["padded"], mode="reflect"),
+        helper.make_node("Slice", ["padded", "last", "end", "one", "back"], ["flipped"]),
+        helper.make_node("Pad", ["flipped", "pads"], ["y"], mode="reflect"),
+    ]
+    parameters = {"pads": [1, 2, 2, 1], "last": [-1], "end": [I64_MIN], "one": [1], "back": [-1]}
+    model = model_of(nodes, {"x": (1, ("n", "m"))}, {"y": 2}, parameters)
+    prepared = backend.prepare(model, device)
+    x = np.random.default_rng(0).random((5, 6), np.float32)
+    twice = np.pad(np.pad(x, [(1, 2), (2, 1)], "reflect")[:, ::-1], [(1, 2), (2, 1)], "reflect")
+    tensor = wg.asarray(x, device=device)
+    for name in ("before", "after"):
+        wg.capture(lambda x: prepared.run_on_device([x]), x=tensor).save(tmp_path / name)
+        (y,) = wg.load_program(tmp_path / name, device)(x=tensor)
+        check_same(y.numpy(), twice)
+        check_same(prepared.run([x])[0], twice)
+    text, after = ((tmp_path / name / "program.json").read_text() for name in ("before", "after"))
+    assert text == after
+    assert '"scratch"' in text
+    assert '"clear"' not in text
+
+
 def test_outputs_on_the_device_are_the_callers(device: wg.Device) -> None:
     """Whatever runs later does not change them, and they share no buffer with an input or with each other."""
     nodes = [

@@ -190,9 +190,9 @@ class Workspace:
         self.submissions = 0
 
     def duplicate(self) -> Workspace:
-        """Copy the workspace between runs, with the same buffers and constants."""
+        """Copy the workspace between runs, with its constants and without the buffers of the last run."""
         other = Workspace(self.device)
-        other.owned, other.constants = [*self.owned], {**self.constants}
+        other.constants = {**self.constants}
         return other
 
     def end(self) -> MemoryUse:
@@ -351,7 +351,7 @@ class Workspace:
                 free.remove(buffer)
             else:
                 with named(slots[0].label):
-                    buffer = self.device.create_buffer(nbytes)
+                    buffer = self.device.create_buffer(nbytes, zeroed=False)
             for slot in slots:
                 slot.buffer = buffer
 
