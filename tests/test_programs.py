@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -15,6 +15,11 @@ from numpy.typing import NDArray
 import wgslice as wg
 
 SHAPE = (6, 10)
+
+
+class Halves(NamedTuple):
+    first: Any
+    rest: Any
 
 
 def as_arrays(result: Any) -> list[NDArray[Any]]:
@@ -126,6 +131,15 @@ def test_buffers_and_offsets_are_bound_as_tensors_are(device: wg.Device) -> None
         ValueError, match=r"^<lambda>: x: the element at index 0 is 4 bytes after a multiple of"
     ):
         program(x=x[1:21])
+
+
+def test_a_result_has_the_functions_types(device: wg.Device) -> None:
+    x = wg.asarray(np.arange(6, dtype=np.int32), device=device)
+    program = wg.capture(lambda x: Halves(x[:3], [x[3:].copy()]), x=x)
+    found = program(x=x)
+    assert type(found) is Halves
+    assert found.first.numpy().tolist() == [0, 1, 2]
+    assert [each.numpy().tolist() for each in found.rest] == [[3, 4, 5]]
 
 
 def test_tensors_without_elements_are_parameters(device: wg.Device) -> None:

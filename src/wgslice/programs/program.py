@@ -277,7 +277,7 @@ def mapped(result: Any, function: Callable[[Tensor], Tensor]) -> Any:
     if isinstance(result, dict):
         return {key: mapped(value, function) for key, value in result.items()}
     if isinstance(result, list | tuple):
-        return type(result)(mapped(value, function) for value in result)
+        return getattr(type(result), "_make", type(result))(mapped(value, function) for value in result)
     if result is None:
         return None
     check_tensor("the result", result)
