@@ -221,6 +221,17 @@ def test_malformed_documents_are_refused(device: wg.Device, tmp_path: Path, says
         wg.load_program(tmp_path / "saved", device)
 
 
+@pytest.mark.parametrize("depth", [600, 100_000])
+def test_deep_nesting_is_refused(device: wg.Device, tmp_path: Path, depth: int) -> None:
+    """By the check of the schema, and by Python's decoder of JSON before it."""
+    flipped(device, tmp_path / "saved")
+    path = tmp_path / "saved" / "program.json"
+    nested = '{"tuple": [' * depth + "0" + "]}" * depth
+    path.write_text(re.sub('"result": .*', f'"result": {nested}', path.read_text("utf-8")), "utf-8")
+    with pytest.raises(ValueError, match=r"^load_program: program\.json: is nested too deeply"):
+        wg.load_program(tmp_path / "saved", device)
+
+
 def test_the_loader_and_jsonschema_refuse_the_same(device: wg.Device, tmp_path: Path) -> None:
     """Each value of a document in turn is replaced by others."""
     flipped(device, tmp_path / "saved")

@@ -95,8 +95,11 @@ class Loader:
         path = folder / DOCUMENT
         if not path.is_file():
             raise FileNotFoundError(f"{path}: is no file: name a folder that Program.save made")
-        self.document = json.loads(path.read_text("utf-8"))
-        check(self.document, schema(), DOCUMENT)
+        try:
+            self.document = json.loads(path.read_text("utf-8"))
+            check(self.document, schema(), DOCUMENT)
+        except RecursionError:
+            raise ValueError(f"{DOCUMENT}: is nested too deeply") from None
         self.modules = [self.read(name).decode() for name in self.document["modules"]]
         self.described = self.document["buffers"]
         self.buffers: list[Any] = []
