@@ -222,8 +222,8 @@ def test_printed_plans_are_those_of_the_snapshots() -> None:
         "output rows are 264 bytes apart",
         "the input is reversed along rows",
         "the input broadcasts one element along each row",
-        "elements of an input row are 12 bytes apart",
-        "elements of an output row are 8 bytes apart",
+        "elements of the input are 12 bytes apart",
+        "elements of the output are 8 bytes apart",
         "input elements are contiguous along coalesced dimension 0",
         "input elements are 8 bytes apart along coalesced",
         "output rows interleave",
@@ -355,7 +355,7 @@ def test_a_gradients_reasons_are_its_windows_not_its_zeros() -> None:
     sides = Layout.packed((5,) * 4), Layout.packed((9,) * 4)
     plan = planned_gradient(CPU, *sides, (range(0, 9, 2),) * 4, 1)
     assert "from zeros" not in str(plan.steps[0])
-    assert any("elements of an output row are 2 bytes apart" in line for line in plan.rejected)
+    assert any("elements of the output are 2 bytes apart" in line for line in plan.rejected)
 
 
 BYTES = Layout.packed((64, 256))
@@ -367,7 +367,7 @@ WINDOWS: dict[str, tuple[dict[str, Any], str]] = {
         {"source": Layout.of((64, 256), (512, 2))},
         "elements of a window row are not contiguous in the input",
     ),
-    "padded": ({"target": Layout.of((2, 8, 64), (1024, 128, 1))}, "the output is not packed"),
+    "padded": ({"target": Layout.of((2, 8, 64), (1024, 128, 1))}, "the windows are not packed in the output"),
     "short": ({"sizes": (8, 15)}, "rows are 15 bytes long; at least 16 are needed"),
     "unaligned": (
         {"sizes": (8, 30)},

@@ -504,3 +504,16 @@ def test_the_total_counts_each_submission_once(device: wg.Device) -> None:
     for each, saved_s in ((one, submission_s), (two, 0.0)):
         alone = sum(plan.seconds or 0 for plan in each.plans)
         assert each.seconds == pytest.approx(alone - saved_s)
+
+
+def test_made_buffers_and_indices_are_printed(device: wg.Device) -> None:
+    x, order = wg.zeros((16, 32, 24), np.float32, device=device), np.array([3, 1, 4, 0, 5])
+    shifted = wg.explain(operator.setitem, x, np.s_[1:], x[:-1])
+    assert "\n      temporary   46.1 kB for the staging copy\n" in str(shifted)
+    scattered = wg.explain(operator.setitem, x, on(x, order), x[:5])
+    assert "\n      temporary   64 B for the winner indices\n" in str(scattered)
+    assert "one index per element, 6 for each given one" in str(
+        wg.explain(operator.getitem, x, np.s_[:, order])
+    )
+    several = wg.explain(operator.getitem, x, (on(x, order), on(x, order)))
+    assert str(several).count("\n    copy of indices: 40 B, 8-byte items, shape (5,)\n") == 2

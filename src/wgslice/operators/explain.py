@@ -197,7 +197,7 @@ def explain(what: Any, /, *args: Any, **kwargs: Any) -> Plan | Explanation:
     >>> wg.explain(x[1:, ::-1]).summary
     'coalesced (999, 1024) x 1 B, shifted_rows'
     >>> wg.explain(x[0, ::2]).rejected
-    ('buffer copy per row: 1-byte elements of an input row are 2 bytes apart',)
+    ('buffer copy per row: 1-byte elements of the input are 2 bytes apart',)
     >>> [plan.summary for plan in wg.explain(wg.concat, [x, x]).plans]
     ['coalesced (64000,) x 16 B, buffer copy', 'coalesced (64000,) x 16 B, buffer copy']
     >>> written = wg.explain(operator.setitem, x, np.s_[3:5], np.ones((2, 1024), np.uint8))

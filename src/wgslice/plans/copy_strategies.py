@@ -281,7 +281,7 @@ def chosen_steps(
 
 TOGETHER = "sub-word elements packed into words"
 PERMUTED = "a permuted input, through workgroup memory"
-BLOCKS = "vectors of 16 bytes from any byte offset, input step {step}"
+BLOCKS = "vectors of 16 bytes from any byte offset, input stride {step}"
 WIDTHS = (1, 2, 4, 8, 16)
 BY_BUFFER_COPIES: tuple[Copying, ...] = (
     Strategy("buffer copy", partial(against_buffer_copy, packed=True), copying_seconds, buffer_copies),
@@ -304,7 +304,7 @@ BY_KERNEL = (
     by_kernel((1, 2), Kernel.SUBWORD_ROWS, subword_pairs, f"{TOGETHER}, two dimensions per row", paired=True),
     by_kernel((1, 2), Kernel.SUBWORD_ROWS, subword_rows, f"{TOGETHER}, row by row"),
     in_strips((1, 2), Kernel.SUBWORD_ROWS, subword_rows, TOGETHER),
-    by_kernel((1, 2), Kernel.SUBWORD_STEPS, subword_steps, f"{TOGETHER}, written at a step"),
+    by_kernel((1, 2), Kernel.SUBWORD_STEPS, subword_steps, f"{TOGETHER}, strided in the output"),
     by_kernel((1, 2), Kernel.SUBWORD_RUNS, subword_runs, f"{TOGETHER}, in short runs"),
     by_kernel(WIDTHS, Kernel.SLICE1, anything, "one element per invocation{atomics}"),
 )

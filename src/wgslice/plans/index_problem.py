@@ -60,7 +60,15 @@ class Indexing:
     @property
     def selecting(self) -> str:
         """The subject and verb of reasons."""
+        if self.indices_each > 1:
+            return "an index per element selects"
         return "each mask element selects" if self.copy.masked else "each index selects"
+
+    @property
+    def indices_each(self) -> int:
+        """The indices that short rows at one given index are flattened to."""
+        given, used = self.copy.host, self.wide[0].host
+        return used.values.size // given.values.size if given and used else 1
 
     def against_windows(self) -> str:
         """Returns why the same is not copied as windows."""

@@ -192,6 +192,8 @@ def dispatches(kernel: Kernel, problem: Indexing, *, columns: bool = False) -> I
         down = kernel in (Kernel.GATHER, Kernel.SCATTER) and problem.goes_down
         rows = share.count if down else 1
     table = "mask element" if copy.masked else "index"
+    reason = f"one {table} per {'row' if copy.by_rows else 'element'}" + ", down columns" * columns
+    reason += f", {problem.indices_each} for each given one" * (problem.indices_each > 1)
     yield dispatch(
         kernel=kernel,
         copy=copy,
@@ -201,7 +203,7 @@ def dispatches(kernel: Kernel, problem: Indexing, *, columns: bool = False) -> I
         source_binding=source,
         target_binding=target,
         share=share,
-        reason=f"one {table} per {'row' if copy.by_rows else 'element'}" + ", down columns" * columns,
+        reason=reason,
     )
 
 

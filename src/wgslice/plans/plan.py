@@ -214,6 +214,8 @@ class Plan:
         lines += [(f"step {number}", f"{step}") for number, step in enumerate(self.steps[:STEPS_PRINTED], 1)]
         if len(self.steps) > STEPS_PRINTED:
             lines.append(("...", f"{len(self.steps) - STEPS_PRINTED} more steps"))
+        made = [f"{prefixed(nbytes)} for {memory.phrase}" for memory, nbytes in self.scratch]
+        lines += [("temporary", "; ".join(made))] * bool(made)
         lines += self._estimates(alone=alone)
         return "\n".join([header, *(f"  {label:<10}  {text}" for label, text in lines)])
 

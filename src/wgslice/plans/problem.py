@@ -301,11 +301,11 @@ class Problem:
             found.append(f"input elements are {step_text} along coalesced dimension {axis}, not along rows")
         else:
             if abs(read) != 1:
-                found.append(f"{element} of an input row are {counted(abs(read) * self.width_nbytes)} apart")
+                found.append(f"{element} of the input are {counted(abs(read) * self.width_nbytes)} apart")
             if read < 0:
                 found.append("the input is reversed along rows")
         if written != 1:
-            found.append(f"{element} of an output row are {counted(written * self.width_nbytes)} apart")
+            found.append(f"{element} of the output are {counted(written * self.width_nbytes)} apart")
         return ", and ".join(found)
 
     def uneven(self, unit_nbytes: int = WIDEST_NBYTES, strides: Sequence[int] | None = None) -> str:

@@ -304,7 +304,7 @@ class WindowProblem:
         if not is_contiguous(tensor, row.axis, row.unit):
             return gapped(of_tensor)
         if not self.inserts and not batch.is_packed:
-            return f"the {of_batch} is not packed"
+            return f"the windows are not packed in the {of_batch}"
         if windows.sizes[row.axis] > 1 and batch.strides[row.axis + 1] != row.unit:
             return gapped(of_batch)
         if windows.extents[row.axis] + size > I32_MAX:

@@ -178,7 +178,7 @@ def extracted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
     row, part, kernel = problem.row, problem.whole, Kernel.WINDOW_ROWS
     pieces, each = launch_blocks(problem, kernel)
     step = problem.windows.steps[row.axis]
-    order = "contiguous" if step == 1 else f"step {step}"
+    order = "contiguous" if step == 1 else f"stride {step}"
     order += " or reversed" * row.mirrored
     reason = f"window rows ({order}), in vectors of 16 bytes"
     launch: dict[str, Any] = {"pieces": pieces, "each": each, "unaligned": problem.unaligned}

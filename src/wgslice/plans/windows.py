@@ -158,6 +158,8 @@ class WindowDispatch(OnGrid):
     def __str__(self) -> str:
         offsets, sides = self.windows.offsets, read_and_written(self.reads, self.writes)
         known = "in device memory"
+        if self.table is not None:
+            known += f" ({prefixed(self.table.layout.size * self.table.itemsize)})"
         if offsets is not None:
             known = f"uploaded with the submission ({prefixed(offsets.nbytes)})"
         rows = f", rows of {self.row_nbytes:,} bytes" * bool(self.row_nbytes)

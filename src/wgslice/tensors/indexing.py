@@ -24,6 +24,8 @@ from wgslice.plans.copy import plan_anew, plan_copy
 from wgslice.plans.gather import MIN_WINDOW_NBYTES, IndexedWindows, WindowCopy, indexed_windows
 from wgslice.plans.index_strategies import copy_at_once
 from wgslice.plans.kernels import WORD_NBYTES
+from wgslice.plans.plan import Plan
+from wgslice.plans.problem import PlanContext
 from wgslice.plans.profiles import PATTERN_NBYTES
 from wgslice.tensors.placed import (
     Placed,
@@ -186,7 +188,7 @@ def table_of(
     for number, (column, layout) in enumerate(zip(columns, repeated, strict=True)):
         assert layout is not None  # found.shape is the broadcast shape
         target = made._replace(layout=made.layout.select([*whole, number]))
-        play(device, encoder, plan_and_bind(device, plan_copy, column._replace(layout=layout), target))
+        play(device, encoder, plan_and_bind(device, plan_indices, column._replace(layout=layout), target))
     return made._replace(layout=Layout.packed((found.count, found.rank)))
 
 
@@ -214,8 +216,13 @@ def as_int64(indices: Placed) -> Placed:
     assert isinstance(selection, AdvancedSelection)
     gather(Placed(device, table.buffer, INT64, table.layout), selection, result)
     source, target = (each._replace(layout=each.layout.select([*whole, low])) for each in (given, made))
-    run_copy(device, source, target)
+    run(device, plan_indices, source, target)
     return result
+
+
+def plan_indices(source: Layout, target: Layout, itemsize: int, context: PlanContext) -> Plan:
+    """Plan a copy of indices to where a kernel binds them."""
+    return replace(plan_copy(source, target, itemsize, context), name="copy of indices")
 
 
 def bytes_of(tensor: Placed) -> BoundLayout:
