@@ -177,7 +177,7 @@ def table(adapter: wg.Adapter) -> str:
         print(rows[-1], flush=True)
     return "\n".join(
         [
-            f"On {adapter.driver or adapter.name} with wgpu {wgpu.__version__}, all are survived:",
+            f"On {adapter.driver or adapter.name} with wgpu {wgpu.__version__}, every check passes:",
             "",
             "| operation | calls of wgpu | faults |",
             "|---|---|---|",

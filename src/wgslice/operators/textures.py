@@ -174,7 +174,7 @@ def map_texture(
     Raises
     ------
     TypeError, ValueError
-        As `from_texture`, or the device allows no buffer of so many bytes.
+        As `from_texture`, or the device allows no buffer of this size.
     OutOfDeviceMemory, DeviceLostError
         As `from_texture`.
     BufferError

@@ -16,7 +16,7 @@ from wgslice.plans.copy_strategies import COPIES
 from wgslice.plans.kernels import WIDEST_NBYTES
 from wgslice.plans.plan import Plan, Planner, in_order, reading_from
 from wgslice.plans.problem import PlanContext, Problem, Table, widen
-from wgslice.plans.profiles import MAX_PLANS, PATTERN_NBYTES, untrusted
+from wgslice.plans.profiles import MAX_PLANS, PATTERN_NBYTES, all_disabled
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 
 MAX_PIXEL_NBYTES = 16  # of what is a pixel, whose channels may be planes
@@ -33,7 +33,7 @@ def plan_copy(source: Layout, target: Layout, itemsize: int, context: PlanContex
     shape = target.sizes
     choice = chosen(source, target, itemsize, context)
     if choice is None:
-        raise NoKernelError(untrusted(f"a copy of sizes {target.sizes}", context.limits))
+        raise NoKernelError(all_disabled(f"a copy of sizes {target.sizes}", context.limits))
     source, target, width_nbytes = choice.problem.source, choice.problem.target, choice.problem.width_nbytes
     costs, steps = context.limits.profile.costs, in_order(choice.steps)
     return Plan(

@@ -31,7 +31,7 @@ from wgslice.plans.launch import Share, words_spanned
 from wgslice.plans.launch import share_of as launched
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan, in_order
 from wgslice.plans.problem import PlanContext, span_of
-from wgslice.plans.profiles import BLOCKS_EACH, CACHE_LINE_NBYTES, FAILED, CostClass, Limits, untrusted
+from wgslice.plans.profiles import BLOCKS_EACH, CACHE_LINE_NBYTES, FAILED, CostClass, Limits, all_disabled
 from wgslice.plans.steps import Memory, Span
 from wgslice.plans.window_problem import WindowProblem
 from wgslice.plans.window_steps import words_each
@@ -109,7 +109,7 @@ def plan_indexing(
     choice = choose(problem, INDEXING, OnPrint(further_rejected_indexing, changes_of_indexing))
     if choice is None:
         what = "gather" if copy.reads else "scatter"
-        raise NoKernelError(untrusted(f"a {what} of sizes {target.sizes}", context.limits))
+        raise NoKernelError(all_disabled(f"a {what} of sizes {target.sizes}", context.limits))
     steps, scratch = in_order(choice.steps), winners_scratch(choice.steps)
     wide, width_nbytes = problem.wide
     shown = wide.per_index.shifted(*(side.offset * itemsize // width_nbytes for side in problem.sides))

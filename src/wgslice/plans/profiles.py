@@ -208,7 +208,7 @@ FAILED = "its kernel failed the self-test of this device"
 UNKNOWN = "the cost model lacks its cost class"
 
 
-def untrusted(what: str, limits: Limits) -> str:
+def all_disabled(what: str, limits: Limits) -> str:
     """Returns the error text if all kernels for a copy are disabled."""
     failed = ", ".join(sorted(kernel.value for kernel in limits.disabled))
     remedy = "use another adapter, and report what `wgslice doctor` prints"

@@ -32,7 +32,7 @@ from wgslice.plans.kernels import EXTRACTING, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import Insertion
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner, in_order
 from wgslice.plans.problem import UNPADDED, PlanContext, too_short
-from wgslice.plans.profiles import FAILED, UNKNOWN, untrusted, windows_class
+from wgslice.plans.profiles import FAILED, UNKNOWN, all_disabled, windows_class
 from wgslice.plans.steps import BufferCopies, Memory
 from wgslice.plans.window_problem import WindowProblem
 from wgslice.plans.window_steps import (
@@ -86,7 +86,7 @@ def plan_windows(
     )
     choice = choose(problem, WINDOWS, OnPrint(further_rejected, changes_of_windows))
     if choice is None:
-        raise NoKernelError(untrusted(f"windows of sizes {windows.sizes}", context.limits))
+        raise NoKernelError(all_disabled(f"windows of sizes {windows.sizes}", context.limits))
     steps, scratch = in_order(choice.steps), winners_scratch(choice.steps)
     widths, sides, costs = (itemsize, itemsize), (source, target), context.limits.profile.costs
     return Plan(nbytes, *widths, *sides, steps, scratch, costs=costs, choice=choice, shape=batch.sizes)
