@@ -254,6 +254,13 @@ MAX_GATHERED = 2**15
 FEW_PIECES = 3
 
 
+def half_rolled(x: Tensor, axes: Any, sign: int) -> Tensor:
+    """Shift dimensions, or all, by half their sizes, as `numpy.fft.fftshift`, or back."""
+    check_tensor("x", x)
+    along = tuple(range(x.ndim)) if axes is None else distinct_axes("axes", axes, x.ndim)
+    return roll(x, [sign * (x.shape[axis] // 2) for axis in along], along)
+
+
 def in_segments(x: Tensor, segmented: Sequence[Sequence[Segment]]) -> Tensor:
     """Copy the segments of each dimension to a packed tensor, few elements by one gather."""
     changed = [axis for axis, size in enumerate(x.shape) if segmented[axis] != whole(size)]

@@ -7,6 +7,7 @@ A row has NumPy's name, its signature and the function to call; parameters witho
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import reduce
 from math import prod
 from types import SimpleNamespace
 from typing import Any, cast
@@ -202,7 +203,6 @@ def addressed(x: Tensor) -> NDArray[Any]:
 
 ADDRESS = 2**20  # of any buffer, as no address is 0
 
-
 BY_NAME: Mapping[str, Callable[..., Any]] = {
     "append": lambda arr, values, axis=None: joining.concatenated(tensors_of((arr, values)), axis),
     "array_split": array_split,
@@ -234,6 +234,8 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
     ),
     "expand_dims": lambda a, axis: views.expand_dims(a, axis),
     "extract": taking.extract,
+    "fft.fftshift": lambda x, axes=None: moving.half_rolled(x, axes, 1),
+    "fft.ifftshift": lambda x, axes=None: moving.half_rolled(x, axes, -1),
     "fill_diagonal": flat.fill_diagonal,
     "flip": lambda m, axis=None: views.flip(m, axis),
     "fliplr": lambda m: views.flip(of_rank("m", m, 2), 1),
@@ -245,6 +247,9 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
     "hstack": hstack,
     "insert": editing.insert,
     "ix_": taking.ix_,
+    "lib.stride_tricks.sliding_window_view": windows,
+    "linalg.diagonal": lambda x, /, *, offset=0: strided_views.diagonal(x, offset, -2, -1),
+    "linalg.matrix_transpose": lambda x, /: of_rank("x", x, 0).mT,
     "matrix_transpose": lambda x, /: of_rank("x", x, 0).mT,
     "may_share_memory": sharing(np.may_share_memory),
     "meshgrid": meshgrid,
@@ -298,10 +303,14 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
     ),
 }
 
-# By NumPy's function; not every release of NumPy has all of them.
+
+def in_numpy(name: str) -> Any:
+    """Return the function of NumPy with a dotted name; None in releases that lack it."""
+    return reduce(lambda found, part: getattr(found, part, None), name.split("."), cast("Any", np))
+
+
 FUNCTIONS: Mapping[Callable[..., Any], Callable[..., Any]] = {
-    np.lib.stride_tricks.sliding_window_view: windows,
-    **{getattr(np, name): function for name, function in BY_NAME.items() if hasattr(np, name)},
+    theirs: ours for name, ours in BY_NAME.items() if (theirs := in_numpy(name)) is not None
 }
 
 
