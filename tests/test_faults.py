@@ -223,6 +223,8 @@ def test_no_memory_left_is_a_memory_error_and_leaves_nothing(
         check_same(tensor[::-1, ::3].numpy(), np.concatenate([x[:, :1], x[:, :-1]], axis=1)[::-1, ::3].copy())
         windows = wg.extract_windows(tensor, [[0, 0], [5, 4]], (3, 3), [[1, 1], [1, -1]])
         check_same(windows[0, :, 0].numpy(), x[:3, 0].copy())
+        program = wg.capture(lambda x: x.T.copy(), x=tensor)
+        check_same(program(x=tensor).numpy(), tensor.numpy().T.copy())
         full.compile(STEP).record(encoder, input=wg.asarray(x.reshape(-1), device=full), output=output)
 
     said: list[str] = []

@@ -204,25 +204,24 @@ def bind(device: Device, plan: Plan, places: Sequence[Place]) -> BoundPlan:
         return BoundPlan(plan, plan.copies, places)
     commands: Sequence[Command] = device.pipelines.prepare(plan)
     zeroed = [Clear(0, nbytes, memory) for memory, nbytes in plan.scratch if memory is Memory.WINNERS]
-    with translated_errors:
-        places = with_scratch(
-            plan,
-            places,
-            lambda memory, n: device.zeros if memory is Memory.ZEROS else device.create_buffer(n),
-        )
-        # a plan that is bound once may be recorded again and again
-        bound = bind_commands(device, [*zeroed, *commands], places)
-    return BoundPlan(plan, bound, places)
+    places = with_scratch(
+        plan,
+        places,
+        lambda memory, n: device.zeros if memory is Memory.ZEROS else device.create_buffer(n),
+    )
+    # a plan that is bound once may be recorded again and again
+    return BoundPlan(plan, bind_commands(device, [*zeroed, *commands], places), places)
 
 
 def bind_commands(device: Device, commands: Sequence[Command], places: Sequence[Place]) -> list[BoundCommand]:
     """Make the bind groups of commands whose buffers are at `places`, indexed by memory."""
-    return [
-        BoundDispatch(command.pipeline, device.pipelines.bind(command, places), command.workgroups)
-        if isinstance(command, Bound)
-        else command
-        for command in commands
-    ]
+    with translated_errors:
+        return [
+            BoundDispatch(command.pipeline, device.pipelines.bind(command, places), command.workgroups)
+            if isinstance(command, Bound)
+            else command
+            for command in commands
+        ]
 
 
 def with_scratch(
