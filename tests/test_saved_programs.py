@@ -142,6 +142,8 @@ def test_tensors_that_a_function_writes_begin_as_saved(device: wg.Device, tmp_pa
     assert program(x=x).numpy().tolist() == [0, 1, 2, 3]
     assert program(x=x).numpy().tolist() == [0, 0, 1, 2]
     assert state.numpy().tolist() == [0, 0, 0, 0]
+    program.save(tmp_path / "again")
+    assert document_of(tmp_path / "again") == document_of(tmp_path / "step")
 
 
 def test_a_wrong_byte_of_a_constant_changes_the_result(device: wg.Device, tmp_path: Path) -> None:
@@ -198,6 +200,9 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     r"result: outputs\[3\]: there are 3": lambda d: d.update(result=3),
     r"steps\[0\]\.clear: .* whole words": lambda d: d["steps"].insert(
         0, {"clear": {"buffer": 0, "offset": 2, "size": 4}}
+    ),
+    r"steps\[0\]\.clear: 'more' is unknown": lambda d: d["steps"].insert(
+        0, {"clear": {"buffer": 0, "offset": 0, "size": 4, "more": 0}}
     ),
     r"source and target are buffers\[0\]: must be two": lambda d: d["steps"].insert(
         0, {"copy": {"source": 0, "target": 0, "size": 4, "offsets": [[0, 8]]}}

@@ -57,7 +57,7 @@ class Saver:
             content = self.read(buffer)
         size, role = buffer.size // 4 * 4, "constant"
         if buffer in self.written:
-            role = "scratch" if isinstance(buffer, Placeholder) else "own"
+            role = "scratch" if content is None else "own"
         index = self.indices[buffer] = self.add(role, size, TENSOR_USAGES)
         if content is not None:
             self.attach(index, content.tobytes())
