@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -51,7 +52,7 @@ import { pathToFileURL } from "node:url";
 const [folder, packages] = process.argv.slice(1);
 const { run } = await import(pathToFileURL(`${folder}/matrix.mjs`));
 const { create } = await import(createRequire(`${packages}/`).resolve("webgpu"));
-const gpu = globalThis.gpu = create([]);
+const gpu = globalThis.gpu = create(["verbose=1"]);
 console.log(JSON.stringify(await run(gpu, (file) => readFile(`${folder}/${file}`))));
 process.exit(0);
 """
@@ -60,9 +61,8 @@ import("./matrix.mjs").then(({ run }) =>
   run(navigator.gpu, async (file) => new Uint8Array(await (await fetch(file)).arrayBuffer())))
 """
 
-Row: TypeAlias = dict[
-    str, Any
-]  # implementation, version, adapter, driver; what is wrong, or why it cannot run
+# Implementation, version, adapter, driver, commit; what is wrong, or why it cannot run.
+Row: TypeAlias = dict[str, Any]
 Environment: TypeAlias = Mapping[str, str]
 
 
@@ -88,11 +88,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         copy_runner(folder)
         print(f"matrix: saved {len(names):,} programs", flush=True)
         made = program_rows(folder, names), module_rows(folder, names, plant=options.plant)
+        own = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit(), "system": platform.platform()}
         rows = []
         for row in chain(*made):
-            rows.append(shown(row))
+            rows.append(shown(row | own))
             if not options.plant:
-                keep(row)
+                keep(rows[-1])
     if options.plant:
         missed = [row["implementation"] for row in rows if "wrong" in row and not finds_planted(row)]
         print(f"matrix: rows that do not find the planted bits: {', '.join(missed) or 'none'}")
@@ -148,8 +149,8 @@ def swiftshader() -> dict[str, str] | None:
     return None
 
 
-def output_of(command: Sequence[str], environment: Environment) -> str:
-    """Run a command, and return what it prints; raise CannotRunError if it fails."""
+def completed(command: Sequence[str], environment: Environment) -> subprocess.CompletedProcess[str]:
+    """Run a command, and return what it printed; raise CannotRunError if it fails."""
     environment = {"XDG_RUNTIME_DIR": tempfile.gettempdir(), **environment}
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, check=False, timeout=TIMEOUT_S
@@ -157,13 +158,13 @@ def output_of(command: Sequence[str], environment: Environment) -> str:
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or [""]
         raise CannotRunError(f"{Path(command[0]).name} ended with {done.returncode}: {last[0]}")
-    return done.stdout
+    return done
 
 
 def python_row(adapter: str, environment: Environment, folder: Path) -> Row:
     """Run the programs of a folder by `wg.load_program`, in a process of its own."""
     command = [sys.executable, str(Path(__file__)), "--on", adapter, "--folder", str(folder)]
-    row: Row = json.loads(output_of(command, environment))
+    row: Row = json.loads(completed(command, environment).stdout)
     return row
 
 
@@ -208,9 +209,11 @@ def dawn_row(environment: Environment, folder: Path) -> Row:
     if NODE is None or not package.exists():
         raise CannotRunError("node or its package webgpu is missing: install Node.js 20 or newer, with npm")
     command = [NODE, "--input-type=module", "-e", SCRIPT, str(folder), str(NPM)]
-    row: Row | None = json.loads(output_of(command, environment).splitlines()[-1])
+    done = completed(command, environment)
+    row: Row | None = json.loads(done.stdout.splitlines()[-1])
     if row is None:
-        raise CannotRunError("Dawn accepts no adapter here")
+        reasons = re.findall("^Warning: (.*)", done.stderr, re.MULTILINE) or ["there is none"]
+        raise CannotRunError(f"Dawn accepts no adapter here: {reasons[0]}")
     return row | {"version": f"webgpu {json.loads(package.read_text('utf-8'))['version']} of npm"}
 
 
@@ -298,10 +301,11 @@ def shown(row: Row) -> Row:
 def cells(row: Row) -> list[str]:
     """The cells of a row in a table."""
     named = [row["implementation"], row.get("version", ""), row["adapter"], row["driver"]]
+    at = (row["commit"] or "")[:7]
     if "reason" in row:
-        return [*named, f"not run: {row['reason']}", ""]
+        return [*named, f"not run: {row['reason']}", "", at]
     count = f"{row['programs']:,} programs" if "programs" in row else f"{row['modules']:,} modules"
-    return [*named, count, f"{len(row['wrong']):,}"]
+    return [*named, count, f"{len(row['wrong']):,}", at]
 
 
 def kept_rows(before: Iterable[Row], rows: Iterable[Row]) -> list[Row]:
@@ -317,16 +321,15 @@ def kept_rows(before: Iterable[Row], rows: Iterable[Row]) -> list[Row]:
 
 def keep(row: Row) -> None:
     """Write the results and their page: a row, and those of earlier runs."""
-    own = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit(), "system": platform.platform()}
     before = json.loads(MATRIX.read_text("utf-8"))["rows"] if MATRIX.exists() else []
-    content = {"rows": kept_rows(before, [row | own])}
+    content = {"rows": kept_rows(before, [row])}
     write_json(content, MATRIX)
     MATRIX.with_suffix(".md").write_text(page(content), "utf-8")
 
 
 def page(content: Mapping[str, Any]) -> str:
     """The page of kept results."""
-    heading = ["implementation", "version", "adapter", "driver", "ran", "wrong"]
+    heading = ["implementation", "version", "adapter", "driver", "ran", "wrong", "commit"]
     lines = [heading, ["---"] * len(heading), *map(cells, content["rows"])]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"""# Saved programs on every implementation
