@@ -173,7 +173,7 @@ def placed_plans(
     if not writes:
         return [of_texture, place(limits, planner, staging, tensor)]
     copies = [(tensor, staging)]
-    if fill and not is_filled:  # on lavapipe, 800,000 texels of 4-byte elements take 8 ms, filled rows 30 ms
+    if fill and not is_filled:  # filled rows take 1.1 to 4.5 times as long by each shipped cost model
         repeated = Layout.of((*rows.sizes[:-1], 1), (0, 0, 0, 0))
         alpha = BoundLayout(device.pipelines.constant_buffer(data=fill), repeated, itemsize, fresh=True)
         outer = [*map(range, rows.sizes[:-1])]
