@@ -14,6 +14,7 @@ from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import copyfile
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -92,9 +93,19 @@ def shown_plans(device: wg.Device, folder: Path) -> Iterator[None]:
     [marked(page, "".join(block.text for block in blocks(page, "python")), page) for page in WITH_PYTHON],
 )
 def test_a_pages_python_gives_what_the_page_shows(device: wg.Device, tmp_path: Path, page: Path) -> None:
-    """`python tests/test_pages.py` writes values and printed text anew; look at what has changed."""
+    """`python tests/test_pages.py` writes values, printed text and pictures anew; look at the changes."""
     with shown_plans(device, tmp_path):
         assert pages.refreshed(page) == page.read_text("utf-8")
+    for made, shown in pictures(page, tmp_path):
+        with Image.open(made) as one, Image.open(shown) as other:
+            assert np.array_equal(np.asarray(one), np.asarray(other))
+        assert shown.stat().st_size < 60_000
+
+
+def pictures(page: Path, folder: Path) -> list[tuple[Path, Path]]:
+    """The pictures that the program of a page saves in a folder, each with the one that the page shows."""
+    saved = re.findall(r'\.save\("(\S+\.png)"', "".join(block.text for block in blocks(page, "python")))
+    return [(folder / name, page.parent / name) for name in saved]
 
 
 def test_what_pages_show_is_compared(tmp_path: Path) -> None:
@@ -300,6 +311,8 @@ def write_pages() -> None:
     for page in WITH_PYTHON:
         with TemporaryDirectory() as folder, shown_plans(device, Path(folder)):
             page.write_text(pages.refreshed(page), "utf-8")
+            for made, shown in pictures(page, Path(folder)):
+                copyfile(made, shown)
 
 
 if __name__ == "__main__":
