@@ -116,7 +116,7 @@ def test_put_refuses_in_words(device: wg.Device) -> None:
     x = wg.zeros((4, 5), np.int32, device=device)
     held = wg.asarray([1, 2], device=device)
     refused: dict[str, Any] = {
-        r"^put: indices name element 3 3 times: must be distinct": lambda: wg.put(
+        r"^put: 3 indices name element 3: must be distinct": lambda: wg.put(
             x, [3, -1, 3], 7, overlap="refuse"
         ),
         r"^put: overlap = \"refuse\": equal indices in a tensor cannot be refused": lambda: wg.put(

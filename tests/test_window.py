@@ -74,6 +74,7 @@ WINDOW_RULES = [
     (legal(output=desc((2,))), r"output sizes \(2,\) have rank 1: .*2"),
     (legal(input=desc((4, 6, 1))), r"rank 2 on an input of rank 3"),
     (legal(offsets=(1,)), r"1 offsets, 2 sizes and 2 strides"),
+    (legal(offsets=(1,), strides=None), r"1 offsets, 2 sizes: there must be one of each"),
     (legal(strides=(1, 1, 1)), r"2 offsets, 2 sizes and 3 strides"),
     (legal(offsets=(), sizes=(), strides=()), r"rank 0: .*1 to 8"),
     (legal(offsets=(0,) * 9, sizes=(1,) * 9, strides=(1,) * 9), r"rank 9: .*1 to 8"),

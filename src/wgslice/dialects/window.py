@@ -106,8 +106,9 @@ def numbers(
     starts, extents = integers("offsets", offsets), integers("sizes", sizes)
     steps = (1,) * len(starts) if strides is None else integers("strides", strides)
     if not len(starts) == len(extents) == len(steps):
+        and_strides = "" if strides is None else f" and {len(steps)} strides"
         raise WindowError(
-            f"{len(starts)} offsets, {len(extents)} sizes and {len(steps)} strides: "
+            f"{len(starts)} offsets, {len(extents)} sizes{and_strides}: "
             "there must be one of each for every dimension"
         )
     if not 1 <= len(starts) <= MAX_RANK:

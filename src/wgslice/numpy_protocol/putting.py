@@ -108,6 +108,6 @@ def check_distinct(indices: Tensor | NDArray[np.int64], size: int) -> None:
     if (counts > 1).any():
         twice = int(found[counts > 1][0])
         raise ValueError(
-            f"indices name element {twice} {int(counts[counts > 1][0])} times: must be distinct; "
+            f"{int(counts[counts > 1][0])} indices name element {twice}: must be distinct; "
             'overlap="last" lets the last one win'
         )

@@ -537,7 +537,9 @@ class Tensor(Uncomputed, Placed):
             nested = len(index) == 1 and isinstance(index[0], tuple)
             given = integers("index", index[0] if nested else index)  # type: ignore[arg-type]  # a tuple
             if not given and self.size != 1:
-                raise ValueError(f"a tensor of shape {self.shape} has {self.size} elements: it must have 1")
+                raise ValueError(
+                    f"a tensor of shape {self.shape} has {self.size} elements: it must have 1; index one"
+                )
             if len(given) not in (0, 1, self.ndim):
                 raise ValueError(
                     f"{len(given)} indices for a tensor of shape {self.shape}: pass 1 or {self.ndim}"
@@ -589,7 +591,7 @@ class Tensor(Uncomputed, Placed):
         """Return the only element, or raise an error with the name of a conversion."""
         if self.size != 1:
             raise TypeError(
-                f"{name}: a tensor of shape {self.shape} has {self.size} elements: it must have 1"
+                f"{name}: a tensor of shape {self.shape} has {self.size} elements: it must have 1; index one"
             )
         return self.item()
 
