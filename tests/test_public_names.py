@@ -308,6 +308,23 @@ def test_docstrings_of_functions_are_complete(function: Any) -> None:
     check_docstring(function)
 
 
+METHODS = [
+    method
+    for name, method in inspect.getmembers(wg.Tensor, inspect.isfunction)
+    if name[0] != "_" and name != "sum"  # which Dask alone calls
+]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
+def test_docstrings_of_methods_are_complete(method: Any) -> None:
+    docstring = inspect.getdoc(method) or ""
+    assert docstring.partition("\n")[0].endswith(".")
+    headings = re.findall(r"^(\w+)\n-+$", docstring, re.MULTILINE)
+    expected = ["Parameters"] * (len(inspect.signature(method).parameters) > 1) + ["Returns", "Raises"]
+    assert [each for each in headings if each not in ("Notes", "Examples")] == expected
+    check_docstring(method)
+
+
 @pytest.mark.first_adapter
 @pytest.mark.parametrize(
     "documented",

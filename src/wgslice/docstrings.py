@@ -1,4 +1,4 @@
-"""Sections of docstrings of the array API's functions, each written once and inserted by signature."""
+"""Sections of docstrings of NumPy's and the array API's functions, inserted by signature."""
 
 from __future__ import annotations
 
@@ -17,11 +17,19 @@ PARAMETERS: dict[str, Entry] = {
     "x": ("Tensor", "Of any rank and dtype."),
     "arrays": ("sequence of Tensor", "At least one, of one dtype and on one device."),
     "axis": ("int", "The dimension; a negative one counts from the last."),
+    "choices": ("sequence of Tensor or array_like", "Of one dtype and of shapes that broadcast."),
     "copy": ("bool, optional", "True: always copy. False: never, but raise. None: copy only if needed."),
     "device": ("Device or str, optional", "A device or a part of an adapter's name, else the default one."),
     "dtype": ("dtype_like, optional", "Of elements of 1, 2, 4, 8 or 16 bytes; float64 by default."),
     "fill_value": ("scalar", "Value of every element, cast as NumPy assigns it."),
+    "indices": (
+        "array_like of int, or Tensor of integers",
+        "Of any shape; negative ones count from the end.",
+    ),
     "k": ("int", "The diagonal: 0 is the main one, positive ones are above it."),
+    "mode": ('{"raise", "wrap", "clip"}', "Rule for indices out of range, as in NumPy."),
+    "order": ('{"C", "F", "A", "K"}', "Order of the elements, as in NumPy."),
+    "out": ("Tensor, optional", "Of the result's shape and dtype; written and returned."),
     "shape": ("int or sequence of int", "Sizes of the result, 0 to 8 of them."),
 }
 
@@ -32,8 +40,13 @@ VIEW = "Tensor", "A view of the buffer of `x`."
 NO_TENSOR = "TypeError", "An argument is not the Tensor that it must be, or a number is not an integer."
 NO_AXIS = "ValueError", "An axis is out of range (`numpy.exceptions.AxisError`) or repeated."
 NO_MEMORY = "OutOfDeviceMemory, DeviceLostError", "The device has no memory left for the result, or is lost."
+NO_INDEX = "IndexError", 'An index in an array is out of range, in the mode "raise".'
+NO_INTEGER = "TypeError", "A number is not an integer, or a tensor has another dtype."
+NO_ORDER = "ValueError", "The order is another one, or the buffer is destroyed or mapped."
 UNREADABLE = "ValueError", "A buffer is destroyed, mapped or on another device; or the result exceeds rank 8."
 MATRICES = "Tensor", "Matrices `(…, m, n)` of any dtype."
+
+WRITTEN = "None", "The work is submitted, not waited for."
 
 VIEWING = VIEW, NO_TENSOR, NO_AXIS
 COPYING = COPY, NO_TENSOR, UNREADABLE, NO_MEMORY
@@ -48,14 +61,15 @@ def documented(returns: Entry, *raises: Entry, **parameters: Entry) -> Callable[
     """Insert the sections Parameters, Returns and Raises into a function's docstring."""
 
     def complete(function: Function) -> Function:
-        names = inspect.signature(function).parameters
+        names = [name for name in inspect.signature(function).parameters if name != "self"]
         described = [(name, *(parameters.get(name) or PARAMETERS[name])) for name in names]
+        heads = [(f"{name} : {kind}", text) for name, kind, text in described]
         errors: dict[str, list[str]] = {}
         for name, text in raises:
             errors.setdefault(name, []).append(text)
         return insert(
             function,
-            section("Parameters", *((f"{name} : {kind}", text) for name, kind, text in described)),
+            *[section("Parameters", *heads)] * bool(heads),
             section("Returns", returns),
             section("Raises", *((name, " ".join(texts)) for name, texts in errors.items())),
         )
@@ -70,11 +84,11 @@ def documented_as(other: Callable[..., Any]) -> Callable[[Function], Function]:
 
 
 def insert(function: Function, *sections: str) -> Function:
-    """Insert sections into a function's docstring, and complete its example."""
+    """Insert sections into a function's docstring, and complete its example, if any."""
     if function.__doc__ is not None:  # as under -OO
         summary, prompt, example = inspect.cleandoc(function.__doc__).partition("\n\n>>> ")
         examples = f"Examples\n--------\n>>> import wgslice.array_api as xp{prompt[1:]}{example}"
-        function.__doc__ = "\n\n".join([summary, *sections, examples])
+        function.__doc__ = "\n\n".join([summary, *sections, *[examples] * bool(prompt)])
     return function
 
 

@@ -49,7 +49,18 @@ class Selection:
             object.__setattr__(self, "items", tuple(map(checked_item, count(), self.items)))
 
     def check(self, sizes: tuple[int, ...]) -> None:
-        """Raise if the tensor has other sizes, or items are out of bounds, too many or too few."""
+        """Check that the selection fits a tensor.
+
+        Parameters
+        ----------
+        sizes : tuple of int
+            Sizes of the tensor.
+
+        Raises
+        ------
+        IndexError
+            The tensor has other sizes, or items are out of bounds, too many or too few.
+        """
         if self.sizes != sizes:
             raise IndexError(f"a selection of sizes {self.sizes} in a tensor of sizes {sizes}")
         kept = [item for item in self.items if item is not None]

@@ -116,9 +116,19 @@ class Backend(onnx.backend.base.Backend):
         Parameters
         ----------
         model, inputs, device : onnx.ModelProto and the like, sequence or mapping, str or Device
-            As for `prepare` and `PreparedModel.run`, with the same result and errors.
+            As for `prepare` and `PreparedModel.run`.
         **kwargs
             None is accepted.
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            The graph's outputs.
+
+        Raises
+        ------
+        UnsupportedOperatorError, onnx.checker.ValidationError, TypeError, ValueError, OSError, NoAdapterError
+            As for `prepare` and `PreparedModel.run`.
         """
         return cls.prepare(model, device, **kwargs).run(inputs)
 

@@ -15,6 +15,17 @@ from numpy.typing import DTypeLike, NDArray
 from wgslice.arguments import OneOrMore, checked_shape, distinct_axes, integer, integers, order_letter
 from wgslice.dask import register, token
 from wgslice.dialects.basic import Selection, basic_index, is_plain, numpy_shape
+from wgslice.docstrings import (
+    COPY,
+    NO_AXIS,
+    NO_INDEX,
+    NO_INTEGER,
+    NO_MEMORY,
+    NO_ORDER,
+    PARAMETERS,
+    WRITTEN,
+    documented,
+)
 from wgslice.dtypes import AnyDType, DType, element_dtype
 from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.device import Device, checked_device
@@ -194,6 +205,7 @@ class Tensor(Uncomputed, Placed):
         with named("copy"):
             return ordered_copy(self, order)
 
+    @documented(COPY, NO_ORDER, NO_MEMORY)
     def flatten(self, order: str | None = "C") -> Tensor:
         """Copy the tensor to one dimension, with its elements in any of NumPy's orders."""
         with named("flatten"):
@@ -240,11 +252,17 @@ class Tensor(Uncomputed, Placed):
             found = packed_copy(x, packed_layout(wanted)) if layout is None else viewed(x, layout)
             return found.T if turned else found
 
+    @documented(("Tensor", "A view, or as `flatten`."), NO_ORDER, NO_MEMORY)
     def ravel(self, order: str | None = "C") -> Tensor:
         """View the tensor in one dimension in any of NumPy's orders, or copy it if there is no such view."""
         with named("ravel"):
             return viewed(self, in_order(self.layout, order)).reshape(-1)
 
+    @documented(
+        ("Tensor", "With the dimensions of `indices` in place of `axis`, as `wgslice.take` describes."),
+        *(NO_INTEGER, NO_INDEX, NO_AXIS, NO_MEMORY),
+        axis=("int, optional", "The dimension; by default all elements in row-major order."),
+    )
     def take(
         self,
         indices: Any,
@@ -256,16 +274,34 @@ class Tensor(Uncomputed, Placed):
         taken: Tensor = self._dispatched("take", indices, axis, out, mode)
         return taken
 
+    @documented(
+        ("Tensor", "Of the shape that the tensor and `choices` broadcast to, packed."),
+        ("ValueError", 'A number names no array in the mode "raise", or shapes do not broadcast.'),
+        *(NO_INTEGER, NO_MEMORY),
+    )
     def choose(self, choices: Any, out: Tensor | None = None, mode: str = "raise") -> Tensor:
         """Gather at each element from the array that the element's number names, as `numpy.choose`."""
         chosen: Tensor = self._dispatched("choose", choices, out, mode)
         return chosen
 
+    @documented(
+        ("Tensor", "Packed, as `wgslice.repeat` describes."),
+        *(NO_INTEGER, NO_AXIS, NO_MEMORY),
+        repeats=("int or sequence of int", "Copies of each element along `axis`, at least 0."),
+        axis=("int, optional", "The dimension that grows; by default the tensor is flattened."),
+    )
     def repeat(self, repeats: OneOrMore, axis: SupportsIndex | None = None) -> Tensor:
         """Copy the tensor with each element repeated along a dimension, or flattened, as `numpy.repeat`."""
         repeated: Tensor = self._dispatched("repeat", repeats, axis)
         return repeated
 
+    @documented(
+        ("Tensor", "A read-only view of shape `(..., k)`, without the two dimensions."),
+        *(NO_INTEGER, NO_AXIS, ("ValueError", "The tensor has fewer than two dimensions.")),
+        offset=("int", "The diagonal: 0 is the main one, positive ones are above it."),
+        axis1=PARAMETERS["axis"],
+        axis2=PARAMETERS["axis"],
+    )
     def diagonal(
         self, offset: SupportsIndex = 0, axis1: SupportsIndex = 0, axis2: SupportsIndex = 1
     ) -> Tensor:
@@ -273,10 +309,22 @@ class Tensor(Uncomputed, Placed):
         found: Tensor = self._dispatched("diagonal", offset, axis1, axis2)
         return found
 
+    @documented(
+        WRITTEN,
+        ("ValueError", "The tensor is read-only, or its buffer is destroyed or mapped."),
+        *(NO_INTEGER, NO_INDEX, NO_MEMORY),
+        values=("Tensor or array_like", "Repeated as often as needed; a tensor has this dtype."),
+    )
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """Write values at indices of all elements in row-major order, as `numpy.put`."""
         self._dispatched("put", indices, values, mode)
 
+    @documented(
+        WRITTEN,
+        *(("TypeError", "The value cannot be cast."), NO_MEMORY),
+        ("ValueError", "The value has dimensions, or the tensor is read-only."),
+        value=("scalar or Tensor of rank 0", "Cast as NumPy assigns it; a tensor has this dtype."),
+    )
     def fill(self, value: Any) -> None:
         """Write one number, or the element of a tensor of rank 0, to all elements, as NumPy does."""
         with named("fill"):
@@ -421,6 +469,12 @@ class Tensor(Uncomputed, Placed):
             order[first], order[second] = second, first
             return viewed(self, self.layout.permuted(order))
 
+    @documented(
+        ("Tensor", "A view."),
+        NO_AXIS,
+        ("ValueError", "The size of an axis is not 1."),
+        axis=("int or sequence of int, optional", "Dimensions to drop; by default all of size 1."),
+    )
     def squeeze(self, axis: OneOrMore | None = None) -> Tensor:
         """View the tensor without the dimensions `axis` of size 1, as `wgslice.squeeze` describes."""
         with named("squeeze"):
@@ -549,6 +603,7 @@ class Tensor(Uncomputed, Placed):
             part = basic_index(self.shape, given).items if given else [0] * self.ndim
             return viewed(self, self.layout.select(part)).numpy().item()
 
+    @documented(("list, or a number", "Nested by dimension."), ("ValueError, DeviceLostError", "As `numpy`."))
     def tolist(self) -> Any:
         """Read the tensor back as nested lists of Python numbers, or one number if it has rank 0."""
         return self.numpy().tolist()
