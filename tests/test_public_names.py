@@ -14,7 +14,7 @@ import pytest
 
 import wgslice as wg
 import wgslice.array_api as xp
-from wgslice import directml, onnx, zarr
+from wgslice import dialects, directml, onnx, zarr
 
 NAMES = [
     *(
@@ -290,11 +290,16 @@ MAIN = [
 STANDARD = [
     function for function in (getattr(xp, name) for name in xp.__all__) if inspect.isfunction(function)
 ]
+CONVERTERS = [
+    each for each in (getattr(dialects, name) for name in dialects.__all__) if inspect.isfunction(each)
+]
 FUNCTIONS = [function for function in (getattr(wg, name) for name in NAMES) if inspect.isfunction(function)]
 
 
 @pytest.mark.parametrize(
-    "function", [*FUNCTIONS, *STANDARD], ids=lambda each: f"{each.__module__}.{each.__qualname__}"
+    "function",
+    [*FUNCTIONS, *STANDARD, *CONVERTERS],
+    ids=lambda each: f"{each.__module__}.{each.__qualname__}",
 )
 def test_docstrings_of_functions_are_complete(function: Any) -> None:
     summary, _, body = (inspect.getdoc(function) or "").partition("\n\n")
@@ -331,6 +336,7 @@ def test_docstrings_of_methods_are_complete(method: Any) -> None:
     [
         *(getattr(wg, name) for name in MAIN),
         *STANDARD,
+        *CONVERTERS,
         wg.Tensor,
         wg.Tensor.transpose,
         wg.Tensor.view,

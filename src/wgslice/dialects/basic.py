@@ -139,6 +139,13 @@ def numpy_index(input_sizes: Sequence[int], key: Any) -> Selection:
     ------
     IndexError, TypeError, ValueError
         As NumPy; also if the result has a rank above 8, or a size is no u32.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wgslice.dialects import numpy_index
+    >>> numpy_index((10,), np.s_[7:2:-2]).items
+    (range(7, 2, -2),)
     """
     return basic_index(tensor_sizes(input_sizes), key)
 

@@ -52,6 +52,12 @@ def directml_slice1(
     ------
     WindowError, TypeError
         The window breaks one of these rules, or a number is no integer.
+
+    Examples
+    --------
+    >>> from wgslice.dialects import directml_slice1
+    >>> directml_slice1((10,), [2], [6], [-2]).items
+    (range(7, 1, -2),)
     """
     with named("directml_slice1"):
         given_sizes = tensor_sizes(input_sizes)
@@ -83,6 +89,12 @@ def directml_slice(
     ------
     WindowError, TypeError
         As `directml_slice1`.
+
+    Examples
+    --------
+    >>> from wgslice.dialects import directml_slice
+    >>> directml_slice((10,), [3], [3], [2]).items
+    (range(3, 9, 2),)
     """
     with named("directml_slice"):
         given_sizes = tensor_sizes(input_sizes)
@@ -124,6 +136,12 @@ def onnx_slice(
     -----
     `starts` before the first element selects nothing with a negative step, as in ONNX's reference
     implementation and NumPy; the operator's text clamps it.
+
+    Examples
+    --------
+    >>> from wgslice.dialects import onnx_slice
+    >>> onnx_slice((10,), starts=[7], ends=[2], steps=[-2]).items
+    (range(7, 2, -2),)
     """
     with named("onnx_slice"):
         entries = strided_entries(starts=starts, ends=ends, steps=steps)
@@ -183,6 +201,12 @@ def tensorflow_strided_slice(
     Notes
     -----
     If bits of several masks are set for one entry, the first of ellipsis, new axis and shrunk axis applies.
+
+    Examples
+    --------
+    >>> from wgslice.dialects import tensorflow_strided_slice
+    >>> tensorflow_strided_slice((10,), [7], [2], [-2]).items
+    (range(7, 2, -2),)
     """
     with named("tensorflow_strided_slice"):
         entries = strided_entries(begin=begin, end=end, strides=strides)

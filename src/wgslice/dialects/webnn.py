@@ -46,6 +46,12 @@ def webnn_slice(
     ------
     WindowError, TypeError
         The window breaks one of these rules, or a number is no integer.
+
+    Examples
+    --------
+    >>> from wgslice.dialects import webnn_slice
+    >>> webnn_slice((10,), [3], [5], [2]).items
+    (range(3, 8, 2),)
     """
     with named("webnn_slice"):
         given = tensor_sizes(input_sizes)
@@ -88,6 +94,12 @@ def webnn_reverse(input_sizes: Sequence[int], axes: Integers | None = None) -> S
     ------
     TypeError, ValueError
         An axis is no integer, negative, not less than the rank, or named twice.
+
+    Examples
+    --------
+    >>> from wgslice.dialects import webnn_reverse
+    >>> webnn_reverse((3,), [0]).items
+    (range(2, -1, -1),)
     """
     with named("webnn_reverse"):
         given = tensor_sizes(input_sizes)
@@ -137,6 +149,12 @@ def webnn_pad(
     TypeError, ValueError
         A number is no u32, or there is not one for every dimension; the mode is another one; or a reflection
         is as large as the dimension.
+
+    Examples
+    --------
+    >>> from wgslice.dialects import webnn_pad
+    >>> webnn_pad((4,), [1], [2], "edge")
+    {'pad_width': array([[1, 2]]), 'mode': 'edge', 'constant_values': 0}
     """
     with named("webnn_pad"):
         given = tensor_sizes(input_sizes)
@@ -184,6 +202,12 @@ def webnn_gather(input_sizes: Sequence[int], indices: Any, axis: SupportsIndex =
         `indices` have another dtype, or `axis` is no such dimension.
     IndexError
         An index of an array is out of range.
+
+    Examples
+    --------
+    >>> from wgslice.dialects import webnn_gather
+    >>> webnn_gather((4, 6), [3, 0], axis=1)
+    (slice(None, None, None), array([3, 0]))
     """
     with named("webnn_gather"):
         given, along = tensor_sizes(input_sizes), integer("axis", axis)

@@ -65,6 +65,16 @@ class Backend(onnx.backend.base.Backend):
             "CPU", a part of an adapter's name or backend, or a device, which is always supported.
         **kwargs
             None is accepted.
+
+        Returns
+        -------
+        bool
+            Whether `prepare` would succeed.
+
+        Raises
+        ------
+        OSError
+            The model's file cannot be read.
         """
         check_no_options("is_compatible", kwargs)
         try:
@@ -188,6 +198,11 @@ class Backend(onnx.backend.base.Backend):
         ----------
         device : str, Device or wgpu.GPUDevice
             "CPU", a part of an adapter's name or backend, or a device, which is always supported.
+
+        Returns
+        -------
+        bool
+            Whether `prepare` would find an adapter.
         """
         if not isinstance(device, str):
             return True
