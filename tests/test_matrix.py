@@ -11,6 +11,7 @@ from typing import Any
 import matrix
 import pytest
 from helpers import on_one_adapter
+from pages import README
 from saved_cases import PLANTED, Case, drawn_cases, planted, save_cases, trial_cases
 from test_programs import FUNCTIONS, as_arrays, made
 
@@ -100,3 +101,7 @@ def test_results_are_complete_and_on_their_page() -> None:
         "naga",
     }
     assert all(each["wrong"] == {} and each.get("programs", 1000) >= 1000 for each in ran)
+    fewest = {what: min(each[what] for each in ran if what in each) for what in ("programs", "modules")}
+    readme = README.read_text("utf-8")
+    assert f"{fewest['programs']:,} [saved programs]" in readme
+    assert f"their {fewest['modules']:,} modules" in readme
