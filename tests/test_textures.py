@@ -282,6 +282,23 @@ def test_rows_in_texture_copy_layout_need_no_staging_buffer(device: wg.Device) -
 
 
 @pytest.mark.every_adapter
+def test_the_last_row_of_a_buffer_needs_no_padding(device: wg.Device) -> None:
+    texture, array = make_texture(device, "rgba8uint", (5, 3, 1)), elements((3, 5, 4), "u1")
+    content = random_bytes(2 * 256 + 20, seed=1)
+    buffer = make_buffer(device, content)
+    assert buffer.size == content.size
+    x = wg.from_buffer(buffer, array.shape, np.uint8, strides=(256, 4, 1))
+    wg.copy_to_texture(wg.asarray(array, device=device), texture)
+    assert len(wg.explain(wg.from_texture, texture, out=x).plans) == 1  # no staging buffer
+    wg.from_texture(texture, out=x)
+    np.ndarray(array.shape, np.uint8, content.data, 0, (256, 4, 1))[...] = array
+    check_bytes(wg.from_buffer(buffer, content.size, np.uint8).numpy(), content)
+    x[...] = array[::-1]
+    wg.copy_to_texture(x, texture)
+    check_read(texture, array[::-1])
+
+
+@pytest.mark.every_adapter
 @pytest.mark.parametrize("view", [np.s_[:, :2], np.s_[::2, 1:], np.s_[:, 1:2], np.s_[::-1, :2]])
 def test_layers_and_rows_may_have_gaps(device: wg.Device, view: Any) -> None:
     array, other = elements((4, 4, 64, 4), "u1"), elements((4, 4, 64, 4), "u1", 1)
