@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bench.cases import CASES, Case
-from bench.contest import ROOT, Outcome, Process
+from bench.contest import Outcome, Process
 from bench.entries import RIVALS, entries
 from bench.family import run_family
 from bench.schedule import contest, say_what_is_left, scheduled
@@ -94,13 +94,13 @@ def conclude(
     from bench.overheads import measure_overheads, show_overheads
     from bench.report import (
         RESULTS,
+        keep,
         results_json,
         show_failures,
         show_summary,
         stem_of,
         summary,
         table,
-        write_json,
     )
 
     names = [process.entry.name for process in processes]
@@ -116,10 +116,7 @@ def conclude(
     costs = measure_costs(console)
     show_costs(console, costs)
     kept = results_json(results, processes, overheads, costs, arguments)
-    stem = stem_of(kept)
-    write_json(kept, RESULTS / f"{stem}.json")
-    draw(kept, RESULTS / f"{stem}.png")
-    console.print(f"kept in {(RESULTS / stem).relative_to(ROOT)}.json and .png")
+    keep(console, kept, RESULTS / f"{stem_of(kept)}.json", draw)
 
 
 def parse() -> argparse.Namespace:

@@ -25,9 +25,8 @@ from rich.markdown import Markdown
 
 import wgslice as wg
 import wgslice.array_api as xp
-from bench.cliffs_page import DTYPES, PAGE, draw_cliffs, exceeding, page, report
-from bench.contest import ROOT
-from bench.report import RESULTS, about, stem_of, write_json
+from bench.cliffs_page import DTYPES, draw_cliffs, exceeding, report
+from bench.report import RESULTS, about, keep, stem_of, write_json
 from bench.rivals.ours import describe, device
 from bench.schedule import Schedule
 
@@ -289,11 +288,7 @@ def run_cliffs(console: Console, arguments: Namespace) -> None:
     elif len(done) < len(every) or wrong or arguments.only or arguments.tiny:
         console.print("not kept: only a run of all rows is")
     else:
-        path = RESULTS / f"{stem_of(content)}-cliffs.json"
-        write_json(content, path)
-        draw_cliffs(content, path.with_suffix(".png"))
-        PAGE.write_text(page(), "utf-8")
-        console.print(f"kept in {path.relative_to(ROOT)} and .png, and in {PAGE.relative_to(ROOT)}")
+        keep(console, content, RESULTS / f"{stem_of(content)}-cliffs.json", draw_cliffs)
     if wrong:
         sys.exit(f"bench: {WRONG}: {'; '.join(wrong)}")
     if arguments.limits and (exceeded := exceeding(content)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from math import nan
@@ -15,16 +14,13 @@ mpl.use("Agg")  # draws into files
 
 import matplotlib.pyplot as plt
 
-from bench.provenance import STALE, is_stale
-from bench.report import RESULTS, geometric_mean, machine_of
+from bench.report import geometric_mean, machine_of
 
-__all__ = ["DTYPES", "PAGE", "draw_cliffs", "exceeding", "page", "report"]
+__all__ = ["DTYPES", "draw_cliffs", "exceeding", "report"]
 
 DTYPES = {"uint8": "#0b7a75", "float16": "#d1751f", "float32": "#7b3fa0", "int64": "#3f3f3f"}  # with colours
 PAIR_LIMIT = 1.5  # times the equivalent
 WORST = 20  # rows of a table
-PAGE = RESULTS / "cliffs.md"
-RESULTS_HEADING = "\n## Results"  # from here on the page is made of the results
 
 Content = Mapping[str, Any]
 
@@ -89,27 +85,6 @@ def report(content: Content) -> str:
 def table(columns: str, rows: Sequence[str]) -> str:
     """A table of Markdown."""
     return "\n".join(f"| {row} |" for row in [columns, re.sub(r"[^|]+", "---", columns), *rows])
-
-
-def page() -> str:
-    """Return the page with all stored results."""
-    head = PAGE.read_text("utf-8").partition(RESULTS_HEADING)[0]
-    sections = [section_of(path) for path in sorted(RESULTS.glob("*-cliffs.json"))]
-    return head + ("".join(sections) or f"{RESULTS_HEADING}\n\nThey are being measured.\n")
-
-
-def section_of(path: Path) -> str:
-    """Return the section of one run."""
-    content = json.loads(path.read_text("utf-8"))
-    ours = content["contenders"]["wgslice"]
-    parts = [
-        f"{RESULTS_HEADING} of {ours['driver'] or ours['adapter']}, {machine_of(content)}",
-        *[STALE] * is_stale(content),
-        f"[Every row]({path.name}), at {content['commit']}. The worst, and the pairs:",
-        report(content),
-        f"![Time over the ceiling]({path.stem}.png)",
-    ]
-    return "\n\n".join(parts) + "\n"
 
 
 def draw_cliffs(content: Content, path: Path) -> None:

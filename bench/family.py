@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.cases import Case
-from bench.contest import ROOT, Entry, Outcome, Process
+from bench.contest import Entry, Outcome, Process
 from bench.entries import entry_of
 from bench.graphs import GRAPHS
-from bench.report import GPU_COLUMN, RESULTS, about, clocked, stem_of, write_json
+from bench.report import GPU_COLUMN, RESULTS, about, clocked, keep, stem_of
 from bench.schedule import contest, say_what_is_left, scheduled
 from bench.tasks import BATCHES, GRADIENTS, INSERTIONS, WINDOWS
 
@@ -104,9 +104,7 @@ def run_family(console: Console, arguments: argparse.Namespace, kinds: Sequence[
             kept |= {**of_kind, "contenders": {**kept.get("contenders", {}), **of_kind["contenders"]}}
     say_what_is_left(console, every, found, arguments.budget)
     if len(found) == sum(len(CONTESTS[kind][0]) for kind in kinds):
-        path = RESULTS / f"{stem_of(kept)}-{name}.json"
-        write_json(kept, path)
-        console.print(f"kept in {path.relative_to(ROOT)}")
+        keep(console, kept, RESULTS / f"{stem_of(kept)}-{name}.json")
     else:
         console.print("not kept: only a run of all tasks is")
 

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from bench.cases import CASES, Case
 from bench.prepared import Prepared, prepared
-from bench.report import MEBIBYTE, RESULTS, about, geometric_mean, stem_of, write_json
+from bench.report import MEBIBYTE, RESULTS, about, geometric_mean, keep, stem_of
 from bench.rivals.ours import describe, device
 from bench.schedule import Schedule
 from bench.tasks import MANY_WINDOWS, Task
@@ -111,10 +111,7 @@ def run_regret(console: Console, arguments: Namespace) -> None:
     kept = {**about([], arguments), "contenders": {"wgslice": describe()}, **kept_of(found, list(models))}
     if arguments.rounds == 0:  # those of the code that was timed
         kept |= {name: before.get(name) for name in ("commit", "fingerprints")}
-    stem = f"{stem_of(kept)}-regret"
-    write_json(kept, RESULTS / f"{stem}.json")
-    draw_regret(kept, RESULTS / f"{stem}.png")
-    console.print(f"kept in bench/results/{stem}.json and .png")
+    keep(console, kept, RESULTS / f"{stem_of(kept)}-regret.json", draw_regret)
 
 
 def kept_before(arguments: Namespace) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import os
 import platform
 import re
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from math import exp, isfinite, log
 from pathlib import Path
@@ -32,12 +32,15 @@ __all__ = [
     "clocked",
     "file_name",
     "geometric_mean",
+    "keep",
     "machine_of",
+    "mean_speed_up",
     "results_json",
     "show_failures",
     "show_summary",
     "speed_up",
     "stem_of",
+    "stored_speed_ups",
     "summary",
     "table",
     "write_json",
@@ -60,6 +63,19 @@ def speed_up(outcomes: Mapping[str, Outcome], name: str, over: str) -> float | N
     if any(other not in outcomes or not outcomes[other].times for other in (name, over)):
         return None
     return outcomes[over].best / outcomes[name].best
+
+
+def stored_speed_ups(outcomes: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """Return the speed-up of the first contender of a stored case over each, by best times."""
+    best_s = {name: outcome["best_s"] for name, outcome in outcomes.items() if "best_s" in outcome}
+    first = best_s.get(next(iter(outcomes)))
+    return {name: seconds / first for name, seconds in best_s.items()} if first else {}
+
+
+def mean_speed_up(cases: Iterable[Mapping[str, Any]], name: str) -> float | None:
+    """Return the geometric mean of the speed-ups of stored cases over a contender; None without any."""
+    found = [ratios[name] for case in cases if name in (ratios := stored_speed_ups(case["outcomes"]))]
+    return geometric_mean(found) if found else None
 
 
 def table(results: Results, names: Sequence[str]) -> Table:
@@ -229,3 +245,19 @@ def write_json(content: Mapping[str, Any], path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(path) as part:
         part.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+
+
+def keep(
+    console: Console,
+    content: Mapping[str, Any],
+    path: Path,
+    draw: Callable[[Mapping[str, Any], Path], None] | None = None,
+) -> None:
+    """Write the results of a complete run, their picture, and the pages that show them."""
+    from bench.results_page import write_pages  # imported here: it loads matplotlib
+
+    write_json(content, path)
+    if draw:
+        draw(content, path.with_suffix(".png"))
+    write_pages()
+    console.print(f"kept in {path.relative_to(ROOT)}{' and .png' if draw else ''}, and on the pages")

@@ -20,7 +20,7 @@ from rich.table import Table
 
 import wgslice as wg
 from bench.contest import ROOT
-from bench.report import MEBIBYTE, RESULTS, about, stem_of, write_json
+from bench.report import MEBIBYTE, RESULTS, about, keep, stem_of
 from bench.rivals.ours import describe, device
 from bench.schedule import Schedule
 from wgslice.dialects.basic import basic_index
@@ -131,9 +131,7 @@ def run_stream(console: Console, arguments: Namespace) -> None:
         "shape": SHAPE,
         "streams": found,
     }
-    path = RESULTS / f"{stem_of(kept)}-stream.json"
-    write_json(kept, path)
-    console.print(f"kept in {path.relative_to(ROOT)}")
+    keep(console, kept, RESULTS / f"{stem_of(kept)}-stream.json")
 
 
 def make_source(path: Path, shape: tuple[int, ...]) -> NDArray[Any]:

@@ -16,8 +16,9 @@ from helpers import on_one_adapter
 from rich.console import Console
 
 import wgslice as wg
-from bench import cliffs_page
+from bench import cliffs_page, results_page
 from bench.provenance import STALE, provenance
+from bench.results_page import BLOCKS
 
 pytestmark = pytest.mark.slow
 
@@ -68,8 +69,7 @@ def test_a_ceiling_is_a_dispatch_and_a_share(cliffs: ModuleType) -> None:
 
 
 def test_what_is_kept_is_on_the_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(cliffs_page, "RESULTS", tmp_path)
-    assert cliffs_page.page().endswith("They are being measured.\n")
+    monkeypatch.setattr(results_page, "RESULTS", tmp_path)
     each = {"dtype": "uint8", "ceiling": "gather", "ceiling_s": 0.5, "numpy_s": 1.0, "limit": 4.0}
     rows = [
         {**each, "expression": name, "best_s": best_s} for name, best_s in (("x[p]", 1.0), ("x[pt]", 3.0))
@@ -82,12 +82,12 @@ def test_what_is_kept_is_on_the_page(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         "cliffs": [{**row, "name": f"uint8 {row['expression']}"} for row in rows],
     }
     (tmp_path / "mesa-cliffs.json").write_text(json.dumps({**provenance(content), **content}), "utf-8")
-    text = cliffs_page.page()
+    text = BLOCKS["cliffs"]()
     assert "| uint8 | `x[pt]` | 3000.00 | gather | 6.0 | 4 | 3.0 |\n| uint8 | `x[p]` |" in text
     assert "| `x[pt]` | `x[p]` | 3.00 | nan | nan | nan |" in text
     assert "geometric mean 3.46 times the ceiling; 2 limits exceeded" in text
     assert STALE not in text
     monkeypatch.setattr("bench.provenance.kernel_module", lambda kernel: f"// {kernel}")
-    assert STALE in cliffs_page.page()
+    assert STALE in BLOCKS["cliffs"]()
     cliffs_page.draw_cliffs(content, tmp_path / "chart.png")
     assert (tmp_path / "chart.png").stat().st_size > 1000

@@ -19,7 +19,7 @@ from bench.compilers.drivers import available, compile_folder
 from bench.compilers.planned import ASKED
 from bench.compilers.variants import Variant, variants
 from bench.contest import ROOT
-from bench.report import RESULTS, write_json
+from bench.report import RESULTS, keep
 from bench.schedule import Schedule
 
 __all__ = ["NPM", "STATISTICS", "TRANSLATE", "run_compilers", "selected"]
@@ -82,10 +82,7 @@ def run_compilers(console: Console) -> None:
     from bench.compilers.chart import draw_compilers  # imported here: it loads matplotlib
 
     console.print(table(kept))
-    path = RESULTS / f"{stem_of(kept)}.json"
-    write_json(kept, path)
-    draw_compilers(kept, path.with_suffix(".png"))
-    console.print(f"kept in {path.relative_to(ROOT)} and .png")
+    keep(console, kept, RESULTS / f"{stem_of(kept)}.json", draw_compilers)
 
 
 def stem_of(kept: Mapping[str, Any]) -> str:
