@@ -76,7 +76,8 @@ def report(content: Content) -> str:
             table("dtype | expression | ms | ceiling | times the ceiling | limit | times NumPy", worst),
             table(f"expression | equivalent, limit {PAIR_LIMIT} times | {' | '.join(DTYPES)}", compared),
             *["\n".join(failed)] * bool(failed),
-            f"Ceilings: {ceilings}. {len(rows)} rows, geometric mean {mean:.2f} times the ceiling; "
+            f"Ceilings: {ceilings}.",
+            f"{len(rows)} rows, geometric mean {mean:.2f} times the ceiling; "
             f"{len(exceeding(content))} limits exceeded.",
         ]
     )
