@@ -18,7 +18,7 @@ from bench.cliffs_page import report, table
 from bench.compilers.chart import costs_of
 from bench.contest import ROOT
 from bench.costs import FROM_START, pays_from
-from bench.entries import ALLOCATING, COPY
+from bench.entries import ALLOCATING, COPY, OURS
 from bench.gpu_chart import copy_speeds, gigabytes_per_s
 from bench.provenance import STALE, is_stale
 from bench.report import MEBIBYTE, RESULTS, machine_of, mean_speed_up, stored_speed_ups
@@ -31,7 +31,7 @@ MARKED = re.compile(r"(<!-- figures: (\w+) -->\n).*?(?=<!-- end -->)", re.DOTALL
 MEASURING = (
     "Timings are being measured again, because plans and kernels have changed since the last measurement."
 )
-WIDTH = 130  # of lines
+WIDTH = 138  # of lines: the README has few of them
 MAIN, COMPILERS = "*-cores.json", ("compilers-*.json", "variants")
 
 Content = Mapping[str, Any]
@@ -103,39 +103,38 @@ def milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.2g}" if seconds < 0.1 else f"{seconds * 1e3:.0f}"
 
 
+def grid(label: str, rows: Mapping[str, Mapping[str, str]]) -> str:
+    """Return a table of cells by row and column, with dashes where a row lacks a column."""
+    columns = dict.fromkeys(chain(*rows.values()))
+    lines = [" | ".join([name, *(row.get(column, "-") for column in columns)]) for name, row in rows.items()]
+    return table(" | ".join([label, *columns]), lines)
+
+
+def by_columns(label: str, columns: Mapping[str, Mapping[str, str]]) -> str:
+    """Return a table of cells by column and row."""
+    names = dict.fromkeys(chain(*columns.values()))
+    return grid(label, {name: {key: each.get(name, "-") for key, each in columns.items()} for name in names})
+
+
 def outcomes_table(label: str, cases: Sequence[Content]) -> str:
     """Return a row per case: MiB, the first contender's best time, and its speed-up over each other one."""
-    found = {case["name"]: stored_speed_ups(case["outcomes"]) for case in cases}
-    first, *others = dict.fromkeys(name for case in cases for name in case["outcomes"])
-    others = [name for name in others if any(name in each for each in found.values())]
-    lines = [
-        " | ".join(
-            [
-                case["name"],
-                shown(case["nbytes"] / MEBIBYTE),
-                shown(case["outcomes"][first]["best_s"] * 1e3) if found[case["name"]] else "-",
-                *(shown(found[case["name"]].get(name)) for name in others),
-            ]
-        )
-        for case in cases
-    ]
-    return table(" | ".join([label, "MiB", f"{first}, ms", *others]), lines)
-
-
-def columns_table(label: str, columns: Mapping[str, Mapping[str, str]]) -> str:
-    """Return a table with a row per name."""
-    names = dict.fromkeys(name for column in columns.values() for name in column)
-    lines = [" | ".join([name, *(column.get(name, "-") for column in columns.values())]) for name in names]
-    return table(" | ".join([label, *columns]), lines)
+    rows = {}
+    for case in cases:
+        row = {"MiB": shown(case["nbytes"] / MEBIBYTE)}
+        for number, (name, ratio) in enumerate(stored_speed_ups(case["outcomes"]).items()):
+            seconds = case["outcomes"][name]["best_s"]
+            row |= {name: shown(ratio)} if number else {f"{name}, ms": shown(seconds * 1e3)}
+        rows[case["name"]] = row
+    return grid(label, rows)
 
 
 def slices(content: Content) -> Iterator[str]:
     """Yield means of groups, then every slice and permute."""
     rivals = [*content["contenders"]][1:]
-    found = {f"{name} ({len(cases)})": mean_cells(cases, rivals) for name, cases in groups(content).items()}
-    names = [rival for rival in rivals if any(rival in each for each in found.values())]
-    lines = [" | ".join([group, *(each.get(name, "-") for name in names)]) for group, each in found.items()]
-    yield table(" | ".join(["group", *names]), lines)
+    found = groups(content)
+    yield grid(
+        "group", {f"{name} ({len(cases)})": mean_cells(cases, rivals) for name, cases in found.items()}
+    )
     yield outcomes_table("slice or permute", content["slices"])
 
 
@@ -157,51 +156,63 @@ def graphs(content: Content) -> Iterator[str]:
 
 def regret(found: Sequence[Run]) -> Iterator[str]:
     """Yield a row per run: mean and worst slowdown by either cost model."""
-    kinds = [(kind, model) for kind in ("slices", "permutes", "windows") for model in ("shipped", "tuned")]
-    lines = []
-    for run in found:
-        cells = [run.content["regret"].get(kind, {}).get(model) for kind, model in kinds]
-        means = [f"{each['geometric_mean']:.2f}, {each['worst']:.2f}" if each else "-" for each in cells]
-        lines.append(" | ".join([run.link, *means]))
-    yield table(" | ".join(["run", *(f"{kind}, {model}" for kind, model in kinds)]), lines)
+    rows = {
+        run.link: {
+            f"{kind}, {model}": f"{each['geometric_mean']:.2f}, {each['worst']:.2f}"
+            for kind, models in run.content["regret"].items()
+            for model, each in models.items()
+        }
+        for run in found
+    }
+    yield grid("run", rows)
     yield from pictures(found)
 
 
 def streams(content: Content) -> Iterator[str]:
     """Yield a row per window."""
-    lines = []
+    rows = {}
     for name, stream in content["streams"].items():
-        best_s = stream["best_s"]
-        speeds = best_s["NumPy"] / best_s["wgslice"], stream["nbytes"] / best_s["wgslice"] / 1e9
-        shares = [f"{share:.0%}" for share in stream["shares"].values()]
-        lines.append(" | ".join([name.replace(", [", ", `[") + "`", *map(shown, speeds), *shares]))
-    stages = next(iter(content["streams"].values()))["shares"]
-    yield table(" | ".join(["window", "speed-up over NumPy", "GB/s", *stages]), lines)
+        ours_s, numpys_s = (stream["best_s"][each] for each in (OURS, ALLOCATING))
+        rows[name.replace(", [", ", `[") + "`"] = {
+            "speed-up over NumPy": shown(numpys_s / ours_s),
+            "GB/s": shown(stream["nbytes"] / ours_s / 1e9),
+            **{stage: f"{share:.0%}" for stage, share in stream["shares"].items()},
+        }
+    yield grid("window", rows)
 
 
 def compilers(found: Sequence[Run]) -> Iterator[str]:
     """Yield a table per version of Mesa: the cost of each slice by each compiler, and the useful shares."""
     for path, content in found:
-        devices = [name for name, said in content["devices"].items() if "Mesa" in said]
         cost = cost_of(content)
-        shares = [
-            name for name in next(iter(next(iter(content["accesses"].values())).values())) if "useful" in name
-        ]
-        lines = []
-        for name in COMPILED:
-            kernels = dict.fromkeys(
+        devices = {name: said for name, said in content["devices"].items() if "Mesa" in said}
+        kernels = {
+            name: dict.fromkeys(
                 f"`{each['kernel']}`" for each in content["variants"] if name in each["slices"]
             )
-            if not kernels:
-                continue
-            touched = content["accesses"][name].values()
-            least = [shown(min(of_wave[share] for of_wave in touched)) for share in shares]
-            costs = [shown_count(cost(name, device)) for device in devices]
-            lines.append(" | ".join([name, ", ".join(kernels), *costs, *least]))
-        version = next(said for said in content["devices"].values() if "Mesa" in said).rpartition(", ")[2]
+            for name in COMPILED
+        }
+        rows = {
+            name: {
+                "kernel": ", ".join(kernels[name]),
+                **{device: shown_count(cost(name, device)) for device in devices},
+                **useful_shares(content["accesses"][name]),
+            }
+            for name in COMPILED
+            if kernels[name]
+        }
+        version = next(iter(devices.values())).rpartition(", ")[2]
         yield f"[{version}]({path.name}){at_commit(content)}:"
-        yield table(" | ".join(["slice", "kernel", *devices, *shares]), lines)
+        yield grid("slice", rows)
     yield from pictures(found)
+
+
+def useful_shares(touched: Content) -> dict[str, str]:
+    """Return the useful shares of sectors, the least of waves of any size."""
+    waves = list(touched.values())
+    return {
+        name: f"{min(wave[name] for wave in waves):.2f}" for name in waves[0] if name.startswith("useful")
+    }
 
 
 def cost_of(content: Content) -> Callable[[str, str], float | None]:
@@ -219,24 +230,18 @@ def shown_count(value: float | None) -> str:
 
 def costs(found: Sequence[Run]) -> Iterator[str]:
     """Yield seconds of what comes once, milliseconds of calls by size, and the sizes from which they pay."""
-    kept = {run.link: run.content["costs"] for run in found}
-    once = {
-        link: {name: f"{seconds:.2f}" for name, seconds in (each["once_s"] | each["start_s"]).items()}
-        for link, each in kept.items()
-    }
-    calls = {
-        link: {
-            **{f"{call['nbytes'] // 1024} KiB": times_of(call) for call in each["calls"]},
-            **dict(
-                zip(
-                    ("copying is half of it", "less than NumPy"), map(from_size, pays_from(each)), strict=True
-                )
-            ),
+    once, calls = {}, {}
+    for run in found:
+        kept = run.content["costs"]
+        worth, faster = map(from_size, pays_from(kept))
+        once[run.link] = {name: f"{s:.2f}" for name, s in (kept["once_s"] | kept["start_s"]).items()}
+        calls[run.link] = {
+            **{f"{call['nbytes'] // 1024} KiB": times_of(call) for call in kept["calls"]},
+            "copying is half of it": worth,
+            "less than NumPy": faster,
         }
-        for link, each in kept.items()
-    }
-    yield columns_table("once a process, s", once)
-    yield columns_table("a crop, wgslice and NumPy, ms", calls)
+    yield by_columns("once a process, s", once)
+    yield by_columns("a crop, wgslice and NumPy, ms", calls)
 
 
 def times_of(call: Mapping[str, float]) -> str:
@@ -258,7 +263,7 @@ def host(found: Sequence[Run]) -> Iterator[str]:
         }
         for run in found
     }
-    yield columns_table("what, us", columns)
+    yield by_columns("what, us", columns)
 
 
 def gpu(content: Content) -> Iterator[str]:
@@ -267,14 +272,11 @@ def gpu(content: Content) -> Iterator[str]:
         f"{count} {name}" for name, count in content["tests"].items() if name in ("passed", "failed")
     )
     yield paragraph(f"Tests: {tests}. Cost parameters: {content['tune'].get('verdict', 'not measured')}.")
-    lines = [
-        f"{each['name']} | {speeds[0]:.3g} | {speeds[1]:.3g}"
-        for each in content["copies"]
-        for speeds in [copy_speeds(each)]
-    ]
-    yield table("GB/s of output | buffer copy | best kernel", lines)
-    chosen = [f"{each['name']} | {gigabytes_per_s(each):.3g}" for each in content["permutes"]]
-    yield table("GB/s of output | planned strategy", chosen)
+    speeds = {each["name"]: map(shown, copy_speeds(each)) for each in content["copies"]}
+    names = "buffer copy", "best kernel"
+    copies = {name: dict(zip(names, each, strict=True)) for name, each in speeds.items()}
+    permutes = {each["name"]: {"planned": shown(gigabytes_per_s(each))} for each in content["permutes"]}
+    yield grid("GB/s of output", copies | permutes)
     yield from slices(content)
 
 
@@ -288,14 +290,11 @@ def at_commit(content: Content) -> str:
     return f" at {content['commit'][:12]}" if content.get("commit") else ""
 
 
-def picture(run: Run, folder: str = "") -> str:
-    """Return the picture of a run, below a folder."""
-    return f"![{run.path.stem.replace('-', ' ')}]({folder}{run.path.stem}.png)"
-
-
 def pictures(found: Iterable[Run]) -> Iterator[str]:
     """Yield the picture of each run that has one."""
-    return (picture(run) for run in found if run.path.with_suffix(".png").exists())
+    for run in found:
+        if run.path.with_suffix(".png").exists():
+            yield f"![{run.path.stem.replace('-', ' ')}]({run.path.stem}.png)"
 
 
 def by_run(tables: Tables) -> Callable[[Sequence[Run]], Iterator[str]]:
@@ -339,7 +338,7 @@ def performance() -> str:
         "is faster. Geometric means of the slices and permutes with 1 MiB of output and more, all of "
         "which are in `bench/results/README.md`:"
     )
-    parts = paragraph(intro), columns_table("speed-up over", columns), chart(main, "../bench/results/")
+    parts = paragraph(intro), by_columns("speed-up over", columns), chart(main, "../bench/results/")
     return "\n\n".join([*parts, "\n".join(paragraph(f"- {answer}") for answer in answers)])
 
 
