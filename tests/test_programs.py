@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -295,3 +297,16 @@ def test_a_destroyed_buffer_is_noticed(device: wg.Device) -> None:
     x.buffer.destroy()
     with pytest.raises(ValueError, match="x: the buffer has been destroyed"):
         program(x=x)
+
+
+def test_a_dropped_program_frees_its_buffers_at_once(device: wg.Device) -> None:
+    x = wg.asarray(np.arange(12).reshape(3, 4), device=device)
+    program = wg.capture(lambda x: x.T.copy(), x=x)
+    result = program(x=x)
+    buffer = weakref.ref(result.memory)
+    gc.disable()
+    try:
+        del program, result
+        assert buffer() is None
+    finally:
+        gc.enable()

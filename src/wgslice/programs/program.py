@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import count
 from typing import Any, NamedTuple
+from weakref import proxy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +81,8 @@ class Program:
         self._steps = steps
         self._contents = contents  # of buffers of its own, when these are made
         self._written = {buffer for step in steps for buffer in step.written}
-        self._bound = lru_cache(maxsize=MAX_BINDINGS)(self._bind)
+        program = proxy(self)  # no reference cycle, which would keep buffers until garbage is collected
+        self._bound = lru_cache(maxsize=MAX_BINDINGS)(lambda *given: program._bind(*given))
 
     @property
     def input_names(self) -> tuple[str, ...]:
