@@ -223,7 +223,7 @@ class Program:
         if bindings.keys() != self._parameters.keys():
             given = ", ".join(bindings) or "nothing"
             raise TypeError(f"given {given}: the parameters are {', '.join(self._parameters)}")
-        bound = self._bound(*(Given.of(bindings[name]) for name in self._parameters))
+        bound: BoundProgram = self._bound(*(Given.of(bindings[name]) for name in self._parameters))
         check_bound(self.device, bound.given)
         return bound
 
