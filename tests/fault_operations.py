@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 import numpy as np
 import zarr
+from helpers import ADAPTERS
 from waits import transposing
 
 import wgslice as wg
@@ -17,15 +20,17 @@ import wgslice.array_api as xp
 import wgslice.zarr
 from wgslice import directml as dml
 
+numpy: Any = np  # whose stubs know nothing of tensors
 HOST = np.arange(64, dtype=np.int32).reshape(8, 8)
 LARGE = np.arange(1_100_000, dtype=np.int32)  # uploaded in two parts, and of a size that is reused
-STREAMED = np.arange(24 * 48, dtype=np.int32).reshape(24, 48)
+STREAMED = np.arange(1, 24 * 48 + 1, dtype=np.int32).reshape(24, 48)
 SIDES = wg.TensorDesc("int32", (8, 8)), wg.TensorDesc("int32", (8, 4))
 STEP = wg.Slice1(*SIDES, (0, 0), (8, 8), (1, -2))
 WINDOWS = wg.ExtractWindows(
     SIDES[0], wg.TensorDesc("int32", (3, 3, 3)), wg.TensorDesc("int32", (3, 2)), (3, 3)
 )
 TEXEL = "r32sint"
+FOLDER = TemporaryDirectory(prefix="wgslice-programs-")
 
 
 class Tensors:
@@ -150,6 +155,32 @@ def streamed_to_a_tensor(t: Tensors) -> Callable[[], Any]:
     return partial(wg.stream, STREAMED, np.s_[::-1, ::3], t.made[-1], limit="32 KiB")
 
 
+@cache
+def program_folder() -> Path:
+    """A folder with a saved program."""
+    folder = Path(FOLDER.name) / "loaded"
+    x, y = (wg.asarray(HOST, device=ADAPTERS[0] or None) for _ in range(2))
+    wg.capture(transposed, x=x, out=y).save(folder)
+    return folder
+
+
+def loaded(t: Tensors) -> Callable[[], Any]:
+    program_folder()
+    return lambda: wg.load_program(program_folder(), t.device)(x=t.x, out=t.y)
+
+
+def compiled_textures(t: Tensors) -> Callable[[], Any]:
+    texture = t.texture()
+    into = t.device.compile(wg.ToTexture(wg.TensorDesc("int32", (8, 8)), TEXEL))
+    back = t.device.compile(wg.FromTexture(TEXEL, wg.TensorDesc("int32", (8, 8))))
+
+    def copy_both() -> Any:
+        into(t.x, texture)
+        return back(texture)
+
+    return copy_both
+
+
 def to_texture(t: Tensors) -> Callable[[], Any]:
     texture = t.texture()
 
@@ -176,11 +207,14 @@ OPERATIONS: dict[str, Operation] = {
     "full": lambda t: partial(wg.full, (3, 5), 7, np.int16, device=t.device),
     "zeros": lambda t: partial(wg.zeros, 9, np.int8, device=t.device),
     "zeros of 4 MB": lambda t: partial(wg.zeros, LARGE.size, np.int32, device=t.device),
+    "array_api.eye": lambda t: partial(xp.eye, 5, k=1, dtype=xp.int32, device=t.device),
+    "np.meshgrid": lambda t: partial(np.meshgrid, t.picks, t.picks),
     # Readback
     "numpy": lambda t: t.x.numpy,
     "numpy of 4 MB": lambda t: t.large()[::-1].numpy,
     "numpy_async": lambda t: lambda: t.x.T.numpy_async().sync_wait(),
     "item": lambda t: partial(t.x.item, 1, 2),
+    "tolist": lambda t: t.x.T.tolist,
     "np.asarray": lambda t: partial(np.asarray, t.x.T),
     "np.from_dlpack": lambda t: partial(np.from_dlpack, t.x[2:]),
     "pickle": lambda t: partial(pickle.dumps, t.small.T),
@@ -192,6 +226,9 @@ OPERATIONS: dict[str, Operation] = {
     "flatten": lambda t: t.x[:, 1:].flatten,
     "reshape": lambda t: partial(xp.reshape, t.x.T, (4, 16), copy=True),
     "copyto": lambda t: partial(wg.copyto, t.y[:, ::2], t.x[:, :4]),
+    "np.copyto, where": lambda t: partial(numpy.copyto, t.y, t.x, where=t.mask),
+    "flat, read": lambda t: partial(t.x.T.flat.__getitem__, np.s_[1::3]),
+    "np.diagflat": lambda t: partial(np.diagflat, t.picks, 1),
     # Assignment
     "assign a scalar": assigned(np.s_[1:7:2, 1:6], lambda t: 3),
     "assign a scalar to all": assigned(np.s_[:], lambda t: 3),
@@ -204,12 +241,22 @@ OPERATIONS: dict[str, Operation] = {
     "assign by indices": assigned(([1, 4, 1], slice(None, None, 2)), lambda t: t.x[:3, :4]),
     "assign by tensors of two dtypes": lambda t: partial(t.y.__setitem__, (t.picks, t.wide), t.x[0, :3]),
     "put": lambda t: partial(wg.put, t.y, t.picks, HOST[:3], axis=0),
+    "np.put": lambda t: partial(numpy.put, t.y, t.wide, t.x[0, :3]),
+    "np.put_along_axis": lambda t: partial(numpy.put_along_axis, t.y, HOST[:, :1] % 8, t.x[:, 1:2], 1),
+    "np.place": lambda t: partial(numpy.place, t.y, t.mask, t.x[0]),
+    "np.putmask": lambda t: partial(numpy.putmask, t.y, t.mask, t.x[0]),
+    "np.fill_diagonal": lambda t: partial(numpy.fill_diagonal, t.y, 7),
+    "flat, write": lambda t: partial(t.y.T.flat.__setitem__, np.s_[1::3], [7, 8, 9]),
+    "fill": lambda t: partial(t.y[1:].fill, t.x[1, 1]),
     # Indexing
     "index by tensors of two dtypes": lambda t: partial(t.x.__getitem__, (t.picks, t.wide)),
     "index by a mask": lambda t: partial(t.x.__getitem__, t.mask),
     "index by arrays": lambda t: partial(t.x.__getitem__, ([1, 4, 1], [0, 2, 0])),
     "take": lambda t: partial(wg.take, t.x, t.picks, 0),
     "array_api.take_along_axis": lambda t: partial(xp.take_along_axis, t.x, t.x[:1], axis=0),
+    "np.take, out": lambda t: partial(np.take, t.x, t.picks, 0, out=t.y[:3]),
+    "np.compress": lambda t: partial(np.compress, t.mask[0], t.x, 1),
+    "np.extract": lambda t: partial(np.extract, t.mask, t.x),
     # Operators
     "slice1": lambda t: partial(wg.slice1, t.x, [0, 1], [8, 6], [1, -2]),
     "slice1, out": lambda t: partial(wg.slice1, t.x, [0, 1], [8, 6], [1, -2], out=t.y[:, :3]),
@@ -233,9 +280,14 @@ OPERATIONS: dict[str, Operation] = {
     "compile": lambda t: lambda: t.device.compile(STEP) and None,
     "compile windows": lambda t: lambda: t.device.compile(WINDOWS) and None,
     "call of a compiled operator": lambda t: partial(t.device.compile(STEP), t.x),
+    "call of compiled windows": lambda t: partial(t.device.compile(WINDOWS), t.x, offsets=t.corners),
     "record": recorded(lambda t: partial(t.device.compile(STEP).record, **into_y(t))),
     "bind": recorded(lambda t: lambda encoder: t.device.compile(STEP).bind(**into_y(t)).record(encoder)),
     "call of a program": lambda t: partial(wg.capture(transposed, x=t.x, out=t.y), x=t.x, out=t.y),
+    "record of a program": recorded(
+        lambda t: partial(wg.capture(transposed, x=t.x, out=t.y).record, x=t.x, out=t.y)
+    ),
+    "load_program": loaded,
     # Joining and moving
     "concat": lambda t: partial(wg.concat, [t.x, t.y[::-1]], 1),
     "stack": lambda t: partial(wg.stack, [t.small, t.small[::-1]], 2),
@@ -246,8 +298,11 @@ OPERATIONS: dict[str, Operation] = {
     "roll": lambda t: partial(wg.roll, t.x, 3, 1),
     "array_api.tril": lambda t: partial(xp.tril, t.x),
     "array_api.where": lambda t: partial(xp.where, t.mask, t.x, t.y),
+    "np.concatenate, out": lambda t: partial(np.concatenate, [t.x[:4], t.x[5:, ::-1]], out=t.y[:7]),
+    "pad by an element": lambda t: partial(wg.pad, t.x, 1, constant_values=t.y[0, 0]),
     # Textures
     "copy_to_texture and from_texture": to_texture,
+    "calls of ToTexture and FromTexture": compiled_textures,
     "map_texture": lambda t: partial(wg.map_texture, t.texture()),
     # Other interfaces
     "ONNX, run": lambda t: partial(transposing(t.device, (8, 8)).run, [HOST]),

@@ -67,6 +67,13 @@ def check_error(error: BaseException) -> None:
         assert "`wgslice doctor` tests the driver" in notes, text
 
 
+def written_nbytes(error: BaseException) -> int:
+    """The bytes of a target that were written before an error, as its notes say."""
+    notes = "; ".join(getattr(error, "__notes__", []))
+    found = re.search(r"stream: (\d+) of", notes) or re.search(r"the first (\d+) of", notes)
+    return int(found[1]) if found else 0
+
+
 class Survival:
     """An operation on an adapter, and what it leaves without a fault."""
 
@@ -91,6 +98,7 @@ class Survival:
             except RAISED[kind] as error:
                 assert fault.happened
                 check_error(error)
+                written = written_nbytes(error)
                 done = False
         is_lost = kind == "device lost"
         if number == NEVER:
@@ -101,7 +109,7 @@ class Survival:
         elif done:
             assert (host(result), tensors.finished()) == self.expected
         else:
-            self.check_contents(before, tensors.contents())
+            self.check_contents(before, tensors.contents(), written)
         if kind != "device lost" and self.name not in NOT_REPEATABLE:
             del result
             result = call()
@@ -123,14 +131,16 @@ class Survival:
         assert left <= most, fault.calls
         return fault
 
-    def check_contents(self, before: list[bytes], now: list[bytes]) -> None:
-        """All is as before or as after, or in parts that are."""
-        if self.name in IN_PARTS:
-            for one, old, new in zip(now, before, self.expected[1], strict=True):
-                words, *known = (np.frombuffer(content, np.uint8) for content in (one, old, new))
-                assert np.all((words == known[0]) | (words == known[1]))
-        else:
+    def check_contents(self, before: list[bytes], now: list[bytes], written: int) -> None:
+        """All is as before or as after, or in parts that are, of as many bytes as the error says."""
+        if self.name not in IN_PARTS:
             assert now in (before, self.expected[1])
+            return
+        for one, old, new in zip(now, before, self.expected[1], strict=True):
+            words, *known = (np.frombuffer(content, np.uint32) for content in (one, old, new))
+            assert np.all((words == known[0]) | (words == known[1]))
+            written -= words.itemsize * int(np.count_nonzero(words != known[0]))
+        assert written == 0
 
 
 def survived(adapter: wg.Adapter, name: str, kind: str, *, warm: bool) -> list[str]:

@@ -49,7 +49,7 @@ def upload(device: Device, buffer: Buffer, data: NDArray[np.uint8], offset_nbyte
                 queue.write_buffer(buffer, offset_nbytes + whole, last_word)
     except BaseException as error:
         if written:
-            error.add_note(f"the first {written} of {data.size} bytes have been written")
+            error.add_note(f"the first {written} of {data.size} bytes have been uploaded")
         raise
 
 
