@@ -219,7 +219,7 @@ CASES: list[Case] = [
     lambda x, a: np.place(x, a(np.zeros((3, 4), bool)), []),
     lambda x, a: np.place(x, np.arange(12) % 3, [7, 8]),
     lambda x, a: np.place(x, np.arange(12) % 3, np.array([1.5])),
-    lambda x, a: np.place(np.broadcast_to(x, (2, 3, 4)), np.ones(24), 1),
+    lambda x, a: np.place(np.broadcast_to(x, (2, 3, 4)), np.ones(24, int), 1),
     lambda x, a: np.putmask(x, a(np.ones(5, bool)), 1),
     lambda x, a: np.putmask(x, a(np.ones((3, 4), bool)), []),
     lambda x, a: numpy.putmask(x, np.arange(12) % 3, [7, 8]),

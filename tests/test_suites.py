@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -104,6 +105,7 @@ def git(folder: Path, *arguments: str) -> str:
     return output.strip()
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs Git, as checkouts do")
 def test_checkout_of_a_clone_is_at_its_commit(tmp_path: Path) -> None:
     clone = tmp_path / "clones" / "owner" / "name"
     clone.mkdir(parents=True)
