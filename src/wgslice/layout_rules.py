@@ -77,6 +77,13 @@ def repeated_to(layout: Layout, shape: OneOrMore) -> Layout:
     raise ValueError(f"{error}: its dimension {axis} has size {own}, must be 1 or {size}")
 
 
+def once(layout: Layout, dimensions: int | None = None) -> Layout:
+    """The elements of a layout without repetitions, or without those along its first `dimensions`."""
+    repeating = layout.strides[:dimensions]
+    sizes = [size if stride else 1 for size, stride in zip(layout.sizes, repeating, strict=False)]
+    return layout.select([*map(range, sizes), *map(range, layout.sizes[len(sizes) :])])
+
+
 def broadcast(layout: Layout, sizes: Sequence[int]) -> Layout | None:
     """`layout` repeated to `sizes` as NumPy broadcasts; None where it does not fit."""
     added = len(sizes) - layout.rank

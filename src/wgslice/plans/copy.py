@@ -11,6 +11,7 @@ from typing import NamedTuple
 from wgslice.arguments import U32_MAX
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout, coalesce
+from wgslice.layout_rules import once
 from wgslice.plans.choose import Choice, OnPrint, Step, Strategy, anything, choose, seconds_of, where
 from wgslice.plans.copy_strategies import COPIES
 from wgslice.plans.kernels import WIDEST_NBYTES
@@ -230,18 +231,17 @@ def plan_anew(planner: Planner, source: Layout, target: Layout, itemsize: int, c
     """A planner's plan, after staging copies: no command may read a buffer that it writes."""
     if not (context.shared and target.size):
         return plan_packed(planner, source, target, itemsize, context)
-    firsts = zip(source.sizes, source.strides, strict=True)
-    once = source.select([range(size if stride else 1) for size, stride in firsts])  # repeated elements once
+    read = once(source)
     reason = "input and output share one buffer"
     packing = context._replace(copy_to=True, target_capacity_nbytes=inf, table=None)
-    reading = staging_copy(once, itemsize, packing, Memory.INPUT, Memory.STAGING, reason)
-    repeated = Layout.of(source.sizes, Layout.packed(once.sizes).strides)
+    reading = staging_copy(read, itemsize, packing, Memory.INPUT, Memory.STAGING, reason)
+    repeated = Layout.of(source.sizes, Layout.packed(read.sizes).strides)
     context = context._replace(copy_from=True, source_capacity_nbytes=inf, shared=False)
     moved = plan_packed(planner, repeated, target, itemsize, context)
     return replace(
         moved,
         steps=(*reading, *reading_from(Memory.STAGING, moved.steps)),
-        scratch=((Memory.STAGING, once.size * itemsize), *moved.scratch),
+        scratch=((Memory.STAGING, read.size * itemsize), *moved.scratch),
         before=(*reading, *moved.before),
         staged=True,
     )

@@ -14,11 +14,20 @@ from wgslice.dialects.advanced import AdvancedSelection, any_index
 from wgslice.dialects.basic import Selection
 from wgslice.gpu.recording import BoundLayout, run
 from wgslice.layout import Layout
-from wgslice.layout_rules import broadcast, without_leading_ones
+from wgslice.layout_rules import broadcast, once, without_leading_ones
 from wgslice.plans.index_strategies import masked_copy_at_once
 from wgslice.plans.indexed import INDEX_NBYTES
 from wgslice.plans.kernels import WORD_NBYTES
-from wgslice.tensors.indexing import MAX_SELECTIONS, cached_plan, gather, on_device, packed, scatter, selected
+from wgslice.tensors.indexing import (
+    MAX_SELECTIONS,
+    cached_plan,
+    gather,
+    on_device,
+    packed,
+    packed_once,
+    scatter,
+    selected,
+)
 from wgslice.tensors.placed import (
     Placed,
     as_assigned,
@@ -69,8 +78,8 @@ def assigned_by_mask(x: Placed, mask: Placed | NDArray[np.bool_], value: Placed 
     layout = broadcast(per_element, x.shape)
     assert layout is not None
     source, marked = on_device(x, value), on_device(x, mask)
-    once = marked.layout.select([*map(range, mask.shape), *[None] * len(rest)])
-    return written_where(x, marked._replace(layout=once), source._replace(layout=layout))
+    per_row = marked.layout.select([*map(range, mask.shape), *[None] * len(rest)])
+    return written_where(x, marked._replace(layout=per_row), source._replace(layout=layout))
 
 
 def copy_where(x: Placed, value: Placed | NDArray[Any], where: Placed | NDArray[np.bool_]) -> None:
@@ -89,8 +98,7 @@ def copy_where(x: Placed, value: Placed | NDArray[Any], where: Placed | NDArray[
             )
         sides[number] = side._replace(layout=layout)
     source, mask = sides
-    once = [range(size if stride else 1) for size, stride in zip(x.shape, mask.layout.strides, strict=True)]
-    if written_where(x, mask._replace(layout=mask.layout.select(once)), source):
+    if written_where(x, mask._replace(layout=once(mask.layout)), source):
         return
     marked = any_index(x.shape, np.broadcast_to(np.asarray(where), x.shape))
     assert isinstance(marked, AdvancedSelection)
@@ -119,14 +127,7 @@ def written_where(x: Placed, mask: BoundLayout, source: BoundLayout) -> bool:
 
 def apart(x: Placed, side: BoundLayout) -> BoundLayout:
     """Return a side of a copy into a tensor; one in its buffer is copied before, each element once."""
-    if side.buffer is not x.memory:
-        return side
-    layout = side.layout
-    once = [range(size if stride else 1) for size, stride in zip(layout.sizes, layout.strides, strict=True)]
-    copied = packed(x, side._replace(layout=layout.select(once)))
-    repeated = broadcast(copied.layout, layout.sizes)
-    assert repeated is not None
-    return copied._replace(layout=repeated)
+    return packed_once(x, side) if side.buffer is x.memory else side
 
 
 def in_words(x: Placed, mask: BoundLayout, source: BoundLayout) -> tuple[BoundLayout, BoundLayout]:
@@ -143,12 +144,11 @@ def in_words(x: Placed, mask: BoundLayout, source: BoundLayout) -> tuple[BoundLa
         rows = 0
     strides = source.layout.strides
     if any(strides) or whole:
-        repeated = [range(1 if stride == 0 else size) for size, stride in zip(x.shape, strides, strict=True)]
-        once = source.layout.select([*repeated[:rows], *map(range, x.shape[rows:])])
-        if not once.is_packed:
-            source = packed(x, source._replace(layout=once))
-            once = source.layout
-        layout = broadcast(once, x.shape)
+        given = once(source.layout, rows)
+        if not given.is_packed:
+            source = packed(x, source._replace(layout=given))
+            given = source.layout
+        layout = broadcast(given, x.shape)
         assert layout is not None
         source = source._replace(layout=layout)
     return mask, source

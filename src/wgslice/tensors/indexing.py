@@ -19,7 +19,7 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Buffer, CommandEncoder
 from wgslice.gpu.recording import BoundLayout, plan_and_bind, play, run, run_copy
 from wgslice.layout import Layout
-from wgslice.layout_rules import broadcast, reshaped, without_leading_ones
+from wgslice.layout_rules import broadcast, once, reshaped, without_leading_ones
 from wgslice.plans.copy import plan_anew, plan_copy
 from wgslice.plans.gather import MIN_WINDOW_NBYTES, IndexedWindows, WindowCopy, indexed_windows
 from wgslice.plans.index_strategies import copy_at_once
@@ -260,20 +260,15 @@ def in_rows(
 ) -> BoundLayout:
     """Return a value broadcast by a layout; sub-word elements are repeated in memory along selected rows."""
     first = selection.position + len(selection.indices_shape)  # dimension of the rows
-    row, strides = layout.sizes[first:], layout.strides
+    row = layout.sizes[first:]
     row_nbytes = prod(row) * x.itemsize
-    repeats = any(size > 1 and not stride for size, stride in zip(row, strides[first:], strict=True))
+    repeats = any(size > 1 and not stride for size, stride in zip(row, layout.strides[first:], strict=True))
     whole = x.itemsize >= WORD_NBYTES or row_nbytes < MIN_WINDOW_NBYTES or not repeats
     if not whole and isinstance(value, np.ndarray) and row_nbytes <= PATTERN_NBYTES:
         value = np.broadcast_to(value, np.broadcast_shapes(value.shape, row))
         return uploaded(x.device, value)._replace(layout=assigned(Layout.packed(value.shape), selection))
     source = on_device(x, value)._replace(layout=layout)
-    if whole:
-        return source
-    sizes = enumerate(zip(layout.sizes, strides, strict=True))
-    once = layout.select([range(size if stride or axis >= first else 1) for axis, (size, stride) in sizes])
-    rows = packed(x, source._replace(layout=once))
-    return rows._replace(layout=assigned(rows.layout, selection))
+    return source if whole else packed_once(x, source, first)
 
 
 def on_device(x: Placed, value: Placed | NDArray[Any]) -> BoundLayout:
@@ -302,6 +297,14 @@ def assigned(given: Layout, selection: AdvancedSelection) -> Layout:
         f"shape mismatch: value array of shape {value} could not be broadcast to indexing result of shape "
         f"{result}"
     )
+
+
+def packed_once(x: Placed, source: BoundLayout, dimensions: int | None = None) -> BoundLayout:
+    """Copy a source to a new buffer, without repetitions in the first `dimensions`, and repeat it there."""
+    copied = packed(x, source._replace(layout=once(source.layout, dimensions)))
+    repeated = broadcast(copied.layout, source.layout.sizes)
+    assert repeated is not None
+    return copied._replace(layout=repeated)
 
 
 def packed(x: Placed, source: BoundLayout) -> BoundLayout:
