@@ -15,8 +15,9 @@ from wgslice.operators.binding import output_for
 from wgslice.tensors.assignment import copy_where
 from wgslice.tensors.creation import asarray, full
 from wgslice.tensors.indexing import indices_held
+from wgslice.tensors.methods import packed_copy
 from wgslice.tensors.placed import check_no_sequence, write
-from wgslice.tensors.tensor import Tensor, packed_copy
+from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.views import broadcast_arrays, broadcast_to
 
 

@@ -16,6 +16,7 @@ from wgslice.layout_rules import reshaped
 from wgslice.numpy_protocol.moving import tile
 from wgslice.numpy_protocol.taking import as_indices
 from wgslice.tensors.assignment import assign, copy_where
+from wgslice.tensors.methods import packed_copy
 from wgslice.tensors.placed import (
     check_input,
     check_no_sequence,
@@ -26,7 +27,7 @@ from wgslice.tensors.placed import (
     viewed,
     write,
 )
-from wgslice.tensors.tensor import Tensor, packed_copy
+from wgslice.tensors.tensor import Tensor
 
 
 class Flat:

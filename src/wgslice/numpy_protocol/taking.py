@@ -12,8 +12,9 @@ from wgslice.dialects.advanced import AdvancedSelection
 from wgslice.errors import named
 from wgslice.operators.binding import output_for
 from wgslice.tensors.indexing import indices_held, run_indexed, selected
+from wgslice.tensors.methods import packed_copy
 from wgslice.tensors.placed import check_no_sequence, check_of_numbers, check_tensor, write
-from wgslice.tensors.tensor import Tensor, packed_copy
+from wgslice.tensors.tensor import Tensor
 
 
 def take(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = None) -> Tensor:

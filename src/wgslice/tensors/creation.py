@@ -14,9 +14,10 @@ from wgslice.gpu.device import AnyDevice, checked_device
 from wgslice.gpu.handles import check_alive, check_buffer_type, check_fits, check_usable, owning_device
 from wgslice.gpu.protocols import Buffer
 from wgslice.layout import Layout
+from wgslice.tensors.methods import packed_copy
 from wgslice.tensors.placed import as_assigned, check_no_sequence, check_tensor, has_tensors, imported, write
 from wgslice.tensors.sequences import check_not_converted, joined
-from wgslice.tensors.tensor import Tensor, allocate, from_host, packed_copy
+from wgslice.tensors.tensor import Tensor, allocate, from_host
 
 
 def asarray(

@@ -1,10 +1,10 @@
-"""Errors of operators and absent NumPy names, which compute or have another name: each gives a remedy."""
+"""Errors of operators, attributes and NumPy names that tensors do not have: each gives a remedy."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Number
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
@@ -111,7 +111,7 @@ def of_two(symbol: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 class Uncomputed:
-    """Base class whose comparison and arithmetic raise, and whose instances hash by identity."""
+    """Base class that refuses operators, absent attributes and deletion, and hashes by identity."""
 
     __slots__ = ()
 
@@ -146,3 +146,25 @@ class Uncomputed:
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> NoReturn:
         called = "" if method == "__call__" else f".{method}"
         refused(f"numpy.{ufunc.__name__}{called}")
+
+    def __delitem__(self, key: Any) -> NoReturn:
+        raise ValueError("cannot delete elements of a tensor: np.delete(x, indices, axis) copies the others")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "flat":
+            cast("Any", self).flat[...] = value
+            return
+        raise AttributeError(
+            f"a tensor's attributes cannot be set ({name}): x[...] = value writes elements, x.reshape(shape) "
+            "and x.view(dtype) return other views"
+        )
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a tensor's attributes cannot be deleted ({name})")
+
+    if not TYPE_CHECKING:  # type checkers would accept any attribute
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise AttributeError with the remedy if NumPy arrays have the absent attribute."""
+            known = f": {remedy_of(name)}" if hasattr(np.ndarray, name) and not name.startswith("_") else ""
+            raise AttributeError(f"'Tensor' object has no attribute {name!r}{known}", name=name, obj=self)
