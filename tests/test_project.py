@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 def test_every_file_has_this_version() -> None:
     version = wg.__version__
     assert tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"] == version
-    headings = re.findall(r"^## (\S+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
     assert version in headings[:2], "below Unreleased, if there is any"
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
     shown = (ROOT / "docs" / "installing.md").read_text("utf-8")
