@@ -64,7 +64,7 @@ def test_put_along_axis_writes_what_numpy_does(
     values = random_values(own, dtype)
     np.put_along_axis(both.array, indices, values, axis)
     held: Any = wg.asarray(indices, device=device) if data.draw(st.booleans()) else indices
-    np.put_along_axis(both.tensor, held, wg.asarray(values, device=device), axis)  # type: ignore[arg-type]
+    np.put_along_axis(both.tensor, held, wg.asarray(values, device=device), axis)  # type: ignore[arg-type]  # a tensor
     check_bytes(read_buffer(both.buffer), both.content)
 
 
@@ -126,7 +126,7 @@ def test_put_refuses_in_words(device: wg.Device) -> None:
             x,
             [1],
             7,
-            overlap="first",  # type: ignore[arg-type]
+            overlap="first",  # type: ignore[arg-type]  # refused
         ),
         r"^put: shape mismatch: value array of shape \(3,\)": lambda: wg.put(x, [1, 2], [1, 2, 3]),
     }

@@ -239,12 +239,12 @@ def test_reverse_refuses_axes_that_are_none(device: wg.Device) -> None:
 def test_a_positional_dtype_is_no_device() -> None:
     dtype: Any = np.float64
     with pytest.raises(TypeError, match="positional"):
-        wg.asarray([1], dtype)  # type: ignore[call-arg]
+        wg.asarray([1], dtype)  # type: ignore[call-arg]  # refused
     with pytest.raises(TypeError, match=r"asarray: device is of type type: must be a Device"):
         wg.asarray([1], device=dtype)
     for make in (wg.empty, wg.zeros, wg.ones):
         with pytest.raises(TypeError, match="positional"):
-            make(3, np.uint8, "vulkan")  # type: ignore[call-arg]
+            make(3, np.uint8, "vulkan")  # type: ignore[call-arg]  # refused
 
 
 def test_made_tensors_have_numpys_default_dtypes(device: wg.Device) -> None:

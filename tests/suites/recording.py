@@ -130,7 +130,7 @@ def count_everything() -> None:
         record.readbacks += 1
         begin(self, *arguments, **options)
 
-    Recorder.play, Readback.begin = count_moves, count_readbacks  # type: ignore[method-assign]
+    Recorder.play, Readback.begin = count_moves, count_readbacks  # type: ignore[method-assign]  # counted
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

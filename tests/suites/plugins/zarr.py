@@ -18,7 +18,7 @@ from hypothesis import reject
 sys.modules["zarr._version"] = ModuleType("zarr._version")
 vars(sys.modules["zarr._version"])["version"] = version("zarr")
 
-from suites.recording import count_calls  # noqa: E402
+from suites.recording import count_calls  # noqa: E402 -- imports Zarr
 from wgslice import zarr as ndbuffer  # noqa: E402 -- imports Zarr
 
 count_calls(ndbuffer, "wgslice.zarr", {"asarray"})  # results of reads
