@@ -22,6 +22,7 @@ __all__ = ["IndexProbe", "index_probes"]
 
 COLUMNS = 2048  # of a row, in no order
 FEW_COLUMNS = 256  # of many rows
+LAST_WRITERS = CostClass(Kernel.LAST_WRITER_INDICES, WORD_NBYTES)
 
 
 class IndexProbe(NamedTuple):
@@ -42,7 +43,7 @@ class IndexProbe(NamedTuple):
             return self.masked_steps(nbytes, limits)
         if self.access:
             return self.steps_of_rows(nbytes, limits)
-        winners = self.kernel is Kernel.LAST_WRITER_INDICES
+        winners = self.kernel in (Kernel.LAST_WRITER_INDICES, Kernel.SCATTER_IN_ORDER)
         rows = max(nbytes // (COLUMNS * self.width_nbytes), 2)
         matrix = Layout.packed((rows, COLUMNS))
         shape = matrix.sizes if winners else matrix.sizes[1:]
@@ -56,8 +57,9 @@ class IndexProbe(NamedTuple):
         assert copy is not None
         if winners:
             copy = replace(copy, host=Host(columns.astype(np.int32).ravel()))
-        plan = plan_indexing(copy, lambda: None, matrix, matrix, self.width_nbytes, PlanContext(limits))
-        return [step for step in plan.steps if isinstance(step, IndexedDispatch) and step.work == self.work]
+        problem = Indexing(copy, None, matrix, matrix, self.width_nbytes, PlanContext(limits))
+        steps = dispatches(Kernel.SCATTER if self.work == LAST_WRITERS else self.kernel, problem)
+        return [step for step in steps if isinstance(step, IndexedDispatch) and step.work == self.work]
 
     def steps_of_rows(self, nbytes: int, limits: Limits) -> Sequence[IndexedDispatch]:
         """Return the dispatch that copies random rows of each of few columns, about `nbytes` in all."""
@@ -94,4 +96,6 @@ def index_probes() -> Iterator[IndexProbe]:
         yield IndexProbe(Kernel.GATHER, width, "long-stride")
         yield IndexProbe(Kernel.GATHER, width, "columns")
         yield IndexProbe(Kernel.SCATTER, width)
-    yield IndexProbe(Kernel.LAST_WRITER_INDICES, WORD_NBYTES)
+    for width in (1, 2, 4, 8, 16):
+        yield IndexProbe(Kernel.SCATTER_IN_ORDER, width)
+    yield IndexProbe(*LAST_WRITERS[:2])

@@ -17,6 +17,7 @@ from strategies import nested_strides
 
 import wgslice as wg
 from wgslice.layout import Layout
+from wgslice.plans.profiles import CPU
 
 
 def random_values(shape: tuple[int, ...], dtype: Any) -> Any:
@@ -66,6 +67,56 @@ def test_put_along_axis_writes_what_numpy_does(
     held: Any = wg.asarray(indices, device=device) if data.draw(st.booleans()) else indices
     np.put_along_axis(both.tensor, held, wg.asarray(values, device=device), axis)  # type: ignore[arg-type]  # a tensor
     check_bytes(read_buffer(both.buffer), both.content)
+
+
+@pytest.mark.every_adapter
+@pytest.mark.parametrize(
+    ("dtype", "sizes", "columns", "axis", "in_order"),
+    [
+        ("float32", (256, 65), slice(None), -1, True),
+        ("float32", (255, 65), slice(None), -1, False),  # few rows, each of many elements
+        ("float32", (255, 64), slice(None), -1, True),
+        ("float32", (3, 65, 100), slice(None), 1, True),
+        ("uint8", (30, 64), slice(4, None), -1, True),
+        ("uint8", (30, 64), slice(None, 0, -1), -1, False),  # rows begin inside a word
+        ("uint8", (30, 63), slice(None), -1, False),  # rows share words
+        ("uint16", (30, 64), slice(1, None), -1, False),
+        ("uint16", (30, 64), slice(None, None, -1), -1, True),
+        ("uint16", (30, 64), slice(None), 0, False),  # columns share words
+        ("uint16", (30, 63), slice(None), None, False),
+        ("uint16", (1, 63), slice(1, None), -1, True),
+        ("complex128", (30, 63), slice(None), 0, True),
+    ],
+)
+def test_rows_are_written_in_order_without_a_last_writer_pass(
+    device: wg.Device,
+    monkeypatch: pytest.MonkeyPatch,
+    dtype: str,
+    sizes: tuple[int, ...],
+    columns: slice,
+    axis: int | None,
+    in_order: bool,
+) -> None:
+    monkeypatch.setattr(device, "limits", replace(device.limits, profile=CPU))
+    both = placed(device, Layout.packed(sizes, 4), dtype)
+    view, written = both.tensor[..., columns], both.array[..., columns]
+    size, shape = (view.size, (view.size,)) if axis is None else (view.shape[axis], view.shape)
+    random = np.random.default_rng(2)
+    indices, values = random.integers(-size, size, shape), random_values(shape, dtype)
+    np.put_along_axis(written, indices, values, axis)
+    plans = recorded_plans(monkeypatch)
+    held: Any = wg.asarray(indices, device=device)
+    np.put_along_axis(view, held, wg.asarray(values, device=device), axis)  # type: ignore[arg-type]  # a tensor
+    assert ("scatter_in_order" in [step.name for plan in plans for step in plan.steps]) == in_order
+    check_bytes(read_buffer(both.buffer), both.content)
+
+
+def test_indices_may_be_equal_along_two_dimensions(device: wg.Device) -> None:
+    indices, values = np.random.default_rng(3).integers(0, 20, (40, 7)), np.arange(7, dtype=np.float32)
+    expected, x = np.zeros(20, np.float32), wg.zeros(20, np.float32, device=device)
+    expected[indices] = values
+    wg.put(x, wg.asarray(indices, device=device), wg.asarray(values, device=device))
+    assert np.array_equal(x.numpy(), expected)
 
 
 def test_a_promise_saves_the_last_writer_pass(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,6 +149,7 @@ FAULTS = {
             "read_subword(element.at.source_element)",
             "read_subword(element.at.target_element)",
         ),
+        Fault(Kernel.SCATTER_IN_ORDER, "words without what is there", "& ~mask)", "& mask)"),
         Fault(Kernel.MASKED_WORDS, "a word of ones", "& ~written)", "& written)"),
         Fault(
             Kernel.LAST_WRITER_INDICES, "the first one's", "atomicMax(&new_winners", "atomicMin(&new_winners"

@@ -206,6 +206,31 @@ def scatter_subword(
     return scatter(block, step, source, target, tables)
 
 
+def scatter_in_order(
+    block: np.void, step: IndexedDispatch, source: Observed, target: Observed, tables: Tables
+) -> Writes:
+    """Mirrors `wgsl/scatter_in_order.wgsl`; of the elements written twice only the last is listed."""
+    last, width = int(block["rank"]) - 1, step.width_nbytes
+    owner, c, rows, reached = find_taken(block, step, tables)
+    read = (rows.source + c * block["source_strides"][last])[reached.inside]
+    written = (rows.target + c * block["target_strides"][last] + reached.elements)[reached.inside]
+    _, backward = np.unique(written[::-1], return_index=True)  # rows are in order
+    lasting = written.size - 1 - backward
+    copied = Copied(read[lasting], written[lasting], owner[reached.inside][lasting])
+    if width >= WORD_NBYTES:
+        return write_elements(source, copied, width, WORD_NBYTES)
+    per_word = np.uint32(WORD_NBYTES // width)
+    word, first, of_word = np.unique(
+        copied.target_elements // per_word, return_index=True, return_inverse=True
+    )
+    own = copied.invocations[first]
+    values = target.elements(elements_of(word, int(per_word)), width, own[:, None])
+    values[of_word, copied.target_elements % per_word] = source.elements(
+        copied.source_elements, width, copied.invocations
+    )
+    return Writes(WORD_NBYTES, word, values, own)
+
+
 def last_writer_indices(
     block: np.void, step: IndexedDispatch, _source: Observed, target: Observed, tables: Tables
 ) -> Writes:
@@ -249,6 +274,7 @@ index_kernels: dict[Kernel, Implementation] = {
     Kernel.GATHER_WORDS: gather_words,
     Kernel.SCATTER: scatter,
     Kernel.SCATTER_SUBWORD: scatter_subword,
+    Kernel.SCATTER_IN_ORDER: scatter_in_order,
     Kernel.LAST_WRITER_INDICES: last_writer_indices,
     Kernel.MASKED_WORDS: masked_words,
 }

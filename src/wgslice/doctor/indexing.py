@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -15,6 +15,7 @@ from wgslice.doctor.trials import NONE, Elements, Moves, Trial, elements_of, tri
 from wgslice.layout import Layout
 from wgslice.plans.gather import indexed_copy, masked_copy
 from wgslice.plans.index_strategies import plan_indexing
+from wgslice.plans.kernels import WORD_NBYTES, Kernel
 from wgslice.plans.problem import PlanContext, Table
 from wgslice.plans.profiles import Limits
 
@@ -34,6 +35,7 @@ class IndexCase:
     index_dtype: str | None = None  # of device-resident indices
     writes: bool = False  # whether the picture is written
     disjoint: bool = False  # whether no two indices are equal
+    in_order: bool = False  # whether rows are written in order, without a last-writer pass
 
     @property
     def size(self) -> int:
@@ -93,6 +95,8 @@ class IndexCase:
         copy = indexed_copy(selection, picture, elements, reads=reads, signed=signed, disjoint=self.disjoint)
         assert copy is not None
         sides = (elements, picture) if self.writes else (picture, elements)
+        others = {Kernel.SCATTER, Kernel.SCATTER_SUBWORD} if self.in_order else {Kernel.SCATTER_IN_ORDER}
+        limits = replace(limits, disabled=limits.disabled | others)
         plan = plan_indexing(
             copy, lambda: None, *sides, self.width, PlanContext(limits, table=table_of(table))
         )
@@ -148,6 +152,14 @@ def index_cases() -> Iterator[IndexCase | MaskCase]:
     for width, writes in product((4, 8, 16), (False, True)):
         yield IndexCase(width, 20, "rows", index_dtype="int64", writes=writes)
         yield IndexCase(width, 1, "along rows", 1, "int64", writes)
+    for width, dtype, kind in product((1, 2, 4, 8, 16), ("int8", "uint16", "int64"), ("columns", "pixels")):
+        for skip in (0, max(WORD_NBYTES // width, 1)):
+            yield IndexCase(width, 1, kind, skip, dtype, writes=True, in_order=True)
+    yield from mask_cases()
+
+
+def mask_cases() -> Iterator[MaskCase]:
+    """Yield the cases of masks."""
     for width, run, repeated in product((1, 2, 4, 8, 16), (1, 3, 20), (False, True)):
         for skip in (0, 1, 2, 3, 5) if width < 4 else (0, 1):
             yield MaskCase(width, run, skip, False, repeated)

@@ -51,6 +51,11 @@ class Indexing:
         apart = any(abs(table.step) * width_nbytes >= CACHE_LINE_NBYTES for table in indexing)
         return self.limits.profile.contiguous and len(copy.sizes) > 1 and in_line and apart
 
+    @cached_property
+    def in_order(self) -> IndexedCopy | None:
+        """The scatter whose rows are copied in order, without winner indices, or None."""
+        return self.wide[0].in_order()
+
     @property
     def run_nbytes(self) -> int:
         """Bytes per index."""

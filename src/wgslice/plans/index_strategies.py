@@ -43,6 +43,7 @@ MASKING = {Kernel.MASKED_WORDS, Kernel.SCATTER, Kernel.SCATTER_SUBWORD}
 MASK_NBYTES = 1  # an element
 ON_HOST = "the indices are in an array of the host"
 DISJOINT = 'no index repeats, as put(..., overlap="disjoint") promises'
+MIN_ROWS, SHORT_ROW = 256, 64  # copied in order: fewer rows leave cores idle, unless these are short
 COLUMN_EACH = 32  # elements of a column per invocation: a loop that Mesa does not unroll
 
 
@@ -146,6 +147,19 @@ def against_columns(problem: Indexing) -> Reason | None:
     return against_kernel(Kernel.GATHER, problem)
 
 
+def against_in_order(problem: Indexing) -> Reason | None:
+    """Returns why no invocation copies a row in order, which needs no last-writer pass, or None."""
+    copy = problem.in_order
+    if copy is None:
+        return OTHER
+    *outer, size = copy.sizes
+    if prod(outer) < MIN_ROWS and size > SHORT_ROW:
+        return f"{prod(outer)} rows of {size} elements; at least {MIN_ROWS} rows are needed"
+    if not copy.owns_words(problem.wide[1], problem.target.offset):
+        return "rows share words"
+    return FAILED if Kernel.SCATTER_IN_ORDER in problem.limits.disabled else None
+
+
 def work_of(kernel: Kernel, problem: Indexing, columns: bool) -> CostClass:
     """Returns the cost class of a kernel; gathers differ in where the elements of a row or column are."""
     apart = ("long-stride",) * (kernel is Kernel.GATHER and problem.goes_down)
@@ -162,6 +176,9 @@ def kernel_seconds(kernel: Kernel, problem: Indexing, *, columns: bool = False) 
 def dispatches(kernel: Kernel, problem: Indexing, *, columns: bool = False) -> Iterator[Step]:
     """Yields the dispatch of a kernel, after the last-writer pass of indices that may be equal."""
     (copy, width_nbytes), limits = problem.wide, problem.limits
+    if kernel is Kernel.SCATTER_IN_ORDER:
+        assert problem.in_order is not None
+        copy = problem.in_order
     source, target = (span_of(side, problem.itemsize, limits) for side in (problem.source, problem.target))
     indexed, other = (
         (side.offset * problem.itemsize - span.offset_nbytes) // width_nbytes
@@ -185,7 +202,8 @@ def dispatches(kernel: Kernel, problem: Indexing, *, columns: bool = False) -> I
         )
     copy = copy.shifted(indexed, other)
     if columns:
-        copy, rows = copy.transposed(), CACHE_LINE_NBYTES // width_nbytes
+        *axes, above, last = range(len(copy.sizes))
+        copy, rows = copy.permuted((*axes, last, above)), CACHE_LINE_NBYTES // width_nbytes
         share = share_of_columns(copy, rows, limits)
     else:
         share = share_of(kernel, copy, width_nbytes, limits)
@@ -193,6 +211,7 @@ def dispatches(kernel: Kernel, problem: Indexing, *, columns: bool = False) -> I
         rows = share.count if down else 1
     table = "mask element" if copy.masked else "index"
     reason = f"one {table} per {'row' if copy.by_rows else 'element'}" + ", down columns" * columns
+    reason += ", rows in order: the last of equal indices wins" * (kernel is Kernel.SCATTER_IN_ORDER)
     reason += f", {problem.indices_each} for each given one" * (problem.indices_each > 1)
     yield dispatch(
         kernel=kernel,
@@ -212,6 +231,8 @@ def share_of(kernel: Kernel, copy: IndexedCopy, width_nbytes: int, limits: Limit
     profile = limits.profile
     *outer, size = copy.sizes
     rows = prod(outer)
+    if kernel is Kernel.SCATTER_IN_ORDER:
+        return replace(launched(limits, rows, 1, size, rows), contiguous=False)
     if kernel in (Kernel.GATHER_WORDS, Kernel.MASKED_WORDS):
         words = words_spanned(Layout.packed((rows * size,), copy.target.offset), width_nbytes)
         if kernel is Kernel.GATHER_WORDS:
@@ -332,6 +353,12 @@ INDEXING: tuple[Strategy[Indexing], ...] = (
             partial(dispatches, kernel),
         )
         for kernel in COPYING
+    ),
+    Strategy(
+        Kernel.SCATTER_IN_ORDER.value,
+        against_in_order,
+        partial(kernel_seconds, Kernel.SCATTER_IN_ORDER),
+        partial(dispatches, Kernel.SCATTER_IN_ORDER),
     ),
     Strategy(
         "gather down columns",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import I32_MAX
 from wgslice.layout import Layout
-from wgslice.plans.kernels import UNITS_NBYTES, WIDEST_NBYTES
+from wgslice.plans.kernels import UNITS_NBYTES, WIDEST_NBYTES, WORD_NBYTES
 from wgslice.plans.problem import LARGEST_BINDING_NBYTES, MAX_INVOCATIONS, Table, in_units
 from wgslice.plans.profiles import CostClass, Limits
 from wgslice.plans.steps import Memory, OnGrid, Span, prefixed, read_and_written
@@ -122,15 +122,34 @@ class IndexedCopy:
         """The same copy, both sides shifted by numbers of elements."""
         return replace(self, indexed=self.indexed.shifted(indexed), other=self.other.shifted(other))
 
-    def transposed(self) -> IndexedCopy:
-        """Returns the same gather with its last two dimensions swapped."""
-        *axes, above, last = range(len(self.sizes))
-        axes += last, above
+    def permuted(self, axes: Sequence[int]) -> IndexedCopy:
+        """Returns the same copy without winner indices, its dimensions in another order."""
         tables = [
             table._replace(strides=tuple(table.strides[axis] for axis in axes)) for table in self.tables
         ]
         sides = self.indexed.permuted(axes), self.other.permuted(axes)
-        return replace(self, indexed=sides[0], other=sides[1], tables=tuple(tables))
+        return replace(self, indexed=sides[0], other=sides[1], tables=tuple(tables), winners=None)
+
+    def in_order(self) -> IndexedCopy | None:
+        """Returns a scatter in whose rows, copied in order, the last of equal indices wins, or None.
+
+        It is there if indices may be equal along one dimension only, which becomes the last one.
+        """
+        if self.winners is None or self.by_rows:
+            return None
+        apart = [not number or bool(stride) for stride, number in zip(*self.winners[:2], strict=True)]
+        if apart.count(False) != 1:
+            return None
+        return self.permuted(sorted(range(len(apart)), key=lambda axis: not apart[axis]))
+
+    def owns_words(self, width_nbytes: int, offset: int) -> bool:
+        """Whether rows of a scatter share no word; the indexed view begins at an offset, in elements."""
+        if width_nbytes >= WORD_NBYTES or prod(self.sizes[:-1]) == 1:
+            return True
+        (step, extent), *others = ((table.step, table.extent) for table in self.tables)
+        lowest = offset + self.indexed.offset + min(0, step * (extent - 1))
+        aligned = (place * width_nbytes % WORD_NBYTES == 0 for place in (lowest, *self.indexed.strides))
+        return not others and abs(step) == 1 and all(aligned)
 
     def coalesced(self) -> IndexedCopy:
         """Merges dimensions i, i + 1 if and only if `stride[i] == size[i + 1] * stride[i + 1]` everywhere."""

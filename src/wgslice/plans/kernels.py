@@ -44,6 +44,7 @@ class Kernel(Enum):
     GATHER_WORDS = "gather_words"
     SCATTER = "scatter"
     SCATTER_SUBWORD = "scatter_subword"
+    SCATTER_IN_ORDER = "scatter_in_order"
     LAST_WRITER_INDICES = "last_writer_indices"
     MASKED_WORDS = "masked_words"
 
@@ -67,6 +68,7 @@ SCATTERING = {Kernel.SCATTER, Kernel.SCATTER_SUBWORD}
 OF_INDICES = {
     Kernel.GATHER,
     Kernel.GATHER_WORDS,
+    Kernel.SCATTER_IN_ORDER,
     Kernel.LAST_WRITER_INDICES,
     Kernel.MASKED_WORDS,
 } | SCATTERING
