@@ -10,7 +10,7 @@ import numpy as np
 
 from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_index
 from wgslice.layout import Layout
-from wgslice.plans.gather import indexed_copy, masked_copy
+from wgslice.plans.gather import indexed_copy, masked_copy, masked_values
 from wgslice.plans.index_problem import Indexing
 from wgslice.plans.index_strategies import COLUMN_EACH, dispatches, plan_indexing
 from wgslice.plans.indexed import Host, IndexedDispatch
@@ -39,7 +39,7 @@ class IndexProbe(NamedTuple):
 
     def steps(self, nbytes: int, limits: Limits) -> Sequence[IndexedDispatch]:
         """Return the dispatch that copies columns of rows, about `nbytes` in all."""
-        if self.kernel is Kernel.MASKED_WORDS:
+        if self.kernel in (Kernel.MASKED_WORDS, Kernel.MASKED_VALUES):
             return self.masked_steps(nbytes, limits)
         if self.access:
             return self.steps_of_rows(nbytes, limits)
@@ -81,6 +81,8 @@ class IndexProbe(NamedTuple):
         element = Layout.of(row.sizes, (0,))
         mask = np.resize(np.array([0, 1, 1, 0], np.uint8), row.size // WORD_NBYTES * WORD_NBYTES)
         copy = replace(masked_copy(row.sizes, row, element), host=Host(mask.view(np.int32)))
+        if self.kernel is Kernel.MASKED_VALUES:
+            copy, element = masked_values(mask != 0), Layout.packed((mask.size // 2,))
         plan = plan_indexing(copy, None, element, row, self.width_nbytes, PlanContext(limits))
         return [step for step in plan.steps if isinstance(step, IndexedDispatch)]
 
@@ -91,6 +93,7 @@ def index_probes() -> Iterator[IndexProbe]:
         yield IndexProbe(Kernel.GATHER_WORDS, width)
         yield IndexProbe(Kernel.SCATTER_SUBWORD, width)
         yield IndexProbe(Kernel.MASKED_WORDS, width)
+        yield IndexProbe(Kernel.MASKED_VALUES, width)
     for width in (4, 8, 16):
         yield IndexProbe(Kernel.GATHER, width)
         yield IndexProbe(Kernel.GATHER, width, "long-stride")

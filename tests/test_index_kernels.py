@@ -55,7 +55,14 @@ def test_reference_implementations_write_what_numpy_does(kernel: Kernel, profile
 @PROFILES
 @pytest.mark.parametrize(
     "kernel",
-    [Kernel.GATHER, Kernel.GATHER_WORDS, Kernel.SCATTER, Kernel.SCATTER_IN_ORDER, Kernel.MASKED_WORDS],
+    [
+        Kernel.GATHER,
+        Kernel.GATHER_WORDS,
+        Kernel.SCATTER,
+        Kernel.SCATTER_IN_ORDER,
+        Kernel.MASKED_WORDS,
+        Kernel.MASKED_VALUES,
+    ],
     ids=lambda kernel: kernel.value,
 )
 def test_invocations_write_what_the_reference_writes(

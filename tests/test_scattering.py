@@ -217,6 +217,44 @@ def test_many_elements_at_a_mask(device: wg.Device, dtype: str, where: str) -> N
         check(both)
 
 
+@pytest.mark.every_adapter
+@pytest.mark.parametrize(
+    ("dtype", "sizes", "offset", "part", "kernel"),
+    [
+        ("uint8", (3, 683), 0, 0.5, "masked_values"),
+        ("uint8", (2048,), 0, 0.5, "scatter_subword"),  # whose plan is kept
+        ("uint8", (3, 683), 3, 0.5, "scatter_subword"),  # which begins inside a word
+        ("int16", (3, 683), 2, 0.3, "masked_values"),
+        ("int16", (3, 683), 2, 0.2, "scatter_subword"),  # where indices have fewer bytes than the mask
+        ("int16", (31, 67), 0, 1.0, "masked_values"),
+        ("float32", (31, 67), 0, 0.5, "scatter"),
+    ],
+)
+@pytest.mark.parametrize("where", ["device", "host", "the same buffer"])
+def test_values_at_many_true_elements(
+    device: wg.Device,
+    monkeypatch: pytest.MonkeyPatch,
+    dtype: str,
+    sizes: tuple[int, ...],
+    offset: int,
+    part: float,
+    kernel: str,
+    where: str,
+) -> None:
+    both = placed(device, Layout.packed(sizes, offset), dtype)
+    mask = np.random.default_rng(3).random(sizes) < part
+    count = int(mask.sum())
+    array, tensor = both.array.reshape(-1)[:count][::-1].copy(), both.tensor.ravel()[:count][::-1]
+    held = wg.asarray(mask, device=device) if where == "device" else mask
+    plans = recorded_plans(monkeypatch)
+    both.tensor[held] = tensor if where == "the same buffer" else wg.asarray(array, device=device)
+    both.array[mask] = array
+    check(both)
+    assert plans[-1].steps[-1].name == kernel
+    with pytest.raises(ValueError, match=rf"cannot assign {count - 1} input values to the {count} output"):
+        both.tensor[held] = array[1:]
+
+
 @pytest.mark.parametrize(("sizes", "rank"), [((3, 0), 1), ((0, 3), 1), ((0, 3), 2), ((3, 2), 0), ((), 0)])
 def test_masks_without_dimensions_and_of_nothing(
     device: wg.Device, sizes: tuple[int, ...], rank: int

@@ -267,6 +267,24 @@ def masked_words(
     return Writes(WORD_NBYTES, word, values, owner)
 
 
+def masked_values(
+    block: np.void, step: IndexedDispatch, source: Observed, target: Observed, tables: Tables
+) -> Writes:
+    """Mirrors `wgsl/masked_values.wgsl`; the last word is listed once."""
+    per_word, number = WORD_NBYTES // step.width_nbytes, np.arange(block["count"], dtype=np.uint32)
+    bits, before = tables.indices.view(np.uint32).reshape(-1, 2).T
+    word = elements_of(number, 32 // per_word) + block["target_offset"] // np.uint32(per_word)
+    written = bits[:, None] >> np.arange(32, dtype=np.uint32) & np.uint32(1)
+    read = block["source_offset"] + before[:, None] + np.cumsum(written, axis=1, dtype=np.uint32) - written
+    mine = word <= (block["target_offset"] + block["elements"] - np.uint32(1)) // np.uint32(per_word)
+    own = np.broadcast_to(number[:, None], word.shape)[mine]
+    inside, read = (each.reshape(*word.shape, per_word)[mine] for each in (written == 1, read))
+    values = target.elements(elements_of(word[mine], per_word), step.width_nbytes, own[:, None])
+    by = np.broadcast_to(own[:, None], inside.shape)[inside]
+    values[inside] = source.elements(read[inside], step.width_nbytes, by)
+    return Writes(WORD_NBYTES, word[mine], values, own)
+
+
 Implementation = Callable[[np.void, IndexedDispatch, Observed, Observed, Tables], Writes]
 
 index_kernels: dict[Kernel, Implementation] = {
@@ -277,4 +295,5 @@ index_kernels: dict[Kernel, Implementation] = {
     Kernel.SCATTER_IN_ORDER: scatter_in_order,
     Kernel.LAST_WRITER_INDICES: last_writer_indices,
     Kernel.MASKED_WORDS: masked_words,
+    Kernel.MASKED_VALUES: masked_values,
 }

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_index
 from wgslice.doctor.trials import NONE, Elements, Moves, Trial, elements_of, trial_of
 from wgslice.layout import Layout
-from wgslice.plans.gather import indexed_copy, masked_copy
+from wgslice.plans.gather import indexed_copy, masked_copy, masked_values
 from wgslice.plans.index_strategies import plan_indexing
 from wgslice.plans.kernels import WORD_NBYTES, Kernel
 from wgslice.plans.problem import PlanContext, Table
@@ -113,6 +113,7 @@ class MaskCase:
     by_pixels: bool  # whether the mask has one element per pixel
     repeated: bool  # whether the input is one element, broadcast
     step: int = 1  # of rows
+    in_turn: bool = False  # whether the input has one element for each true element of the mask
 
     def trial(self, limits: Limits) -> Trial:
         """Return the trial of the kernel that is planned."""
@@ -122,10 +123,19 @@ class MaskCase:
         elements = Layout.of(picture.sizes, strides, self.skip + 1)
         generator = np.random.default_rng(self.run + self.width)
         mask = generator.choice([0, 0, 1, 128, 255], (HEIGHT, BREADTH, 1 if self.by_pixels else self.run))
-        copy, table = masked_copy(mask.shape, picture, elements), mask.astype(np.uint8)
+        copy, table = (
+            masked_copy(mask.shape, picture, elements),
+            None if self.in_turn else mask.astype(np.uint8),
+        )
+        if self.in_turn:
+            elements = Layout.packed((int(np.count_nonzero(mask)),), self.skip + 1)
+            copy = masked_values(mask != 0)
 
         def moved() -> tuple[Elements, Elements]:
-            return np.where(mask, elements_of(picture), NONE), elements_of(elements)
+            written = elements_of(picture)
+            return written[mask != 0] if self.in_turn else np.where(mask, written, NONE), elements_of(
+                elements
+            )
 
         sides, context = (elements, picture), PlanContext(limits, table=table_of(table))
         plan = plan_indexing(copy, None, *sides, self.width, context)
@@ -163,6 +173,8 @@ def mask_cases() -> Iterator[MaskCase]:
     for width, run, repeated in product((1, 2, 4, 8, 16), (1, 3, 20), (False, True)):
         for skip in (0, 1, 2, 3, 5) if width < 4 else (0, 1):
             yield MaskCase(width, run, skip, False, repeated)
+    for width, run, words in product((1, 2), range(1, 21), (0, 1)):
+        yield MaskCase(width, run, words * WORD_NBYTES // width, False, False, in_turn=True)
     for width, run, repeated, step in product((1, 2, 4, 8, 16), (1, 3, 20), (False, True), (1, 2)):
         yield MaskCase(width, run, 1, True, repeated, step)
 

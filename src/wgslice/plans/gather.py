@@ -20,6 +20,7 @@ from wgslice.dtypes import DType
 from wgslice.layout import Layout, coalesce
 from wgslice.layout_rules import reshaped
 from wgslice.plans.indexed import INDEX_NBYTES, MAX_TABLES, Host, Index, IndexedCopy, Winners
+from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.plans.overlaps import Insertion, are_last, keys_of
 from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import Limits
@@ -27,6 +28,7 @@ from wgslice.plans.window_strategies import extract_windows_planner, insert_wind
 from wgslice.plans.windows import DROPPED, Windows
 
 MIN_TABLE_NBYTES = 8  # of a window's number and directions, which a binding holds as well
+BITS_OF_WORD = 32  # elements of a mask in a word of bits
 MIN_WINDOW_NBYTES = 64  # contiguous bytes per index from which a copy may run as windows
 
 
@@ -119,6 +121,20 @@ def masked_copy(mask_sizes: Sequence[int], target: Layout, source: Layout) -> In
         reads=False,
         masked=True,
     ).coalesced()
+
+
+def masked_values(mask: NDArray[np.bool_]) -> IndexedCopy:
+    """Returns the copy of as many packed elements as a mask has true ones to where these are."""
+    bits = np.packbits(mask, bitorder="little")
+    words = np.pad(bits, (0, -bits.size % WORD_NBYTES)).view("<u4")
+    halves = words - ((words >> 1) & 0x55555555)
+    nibbles = (halves & 0x33333333) + ((halves >> 2) & 0x33333333)
+    counts = ((nibbles + (nibbles >> 4)) & 0x0F0F0F0F) * np.uint32(0x01010101) >> 24
+    stops = np.cumsum(counts, dtype=np.uint32)
+    table = np.stack([words, stops - counts], axis=-1).view(np.int32).reshape(-1)
+    row = Layout.packed((mask.size,))
+    index = Index((1,), 0, 1, 0, 0)
+    return IndexedCopy(row, row, (index,), reads=False, host=Host(table), masked=True, in_turn=True)
 
 
 def dimensions_of(view: Layout, indexed: Indexed) -> Iterator[Dimension]:

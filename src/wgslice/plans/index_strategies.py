@@ -7,6 +7,9 @@ from dataclasses import replace
 from functools import partial
 from math import prod
 
+import numpy as np
+from numpy.typing import NDArray
+
 from wgslice.arguments import U32_MAX
 from wgslice.dialects.advanced import AdvancedSelection
 from wgslice.dtypes import DType
@@ -16,12 +19,14 @@ from wgslice.plans.choose import OTHER, Choice, Estimate, OnPrint, Reason, Step,
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.copy_strategies import MIN_OF_BLOCKS
 from wgslice.plans.gather import (
+    BITS_OF_WORD,
     MIN_WINDOW_NBYTES,
     IndexedWindows,
     WindowCopy,
     indexed_copy,
     indexed_windows,
     masked_copy,
+    masked_values,
     windows_of_rows,
 )
 from wgslice.plans.index_problem import Indexing
@@ -94,6 +99,20 @@ def masked_copy_at_once(
     return WindowCopy(partial(plan_indexing, copy, None), source, target)
 
 
+def masked_values_at_once(
+    mask: NDArray[np.bool_], target: Layout, source: Layout, itemsize: int, limits: Limits
+) -> WindowCopy | None:
+    """Returns the copy of packed sub-word elements, in turn, to where a mask of a packed target is true.
+
+    The target begins at a word. None if the copy exceeds the kernel, or that is disabled.
+    """
+    copy = masked_values(mask)
+    held = copy.is_held((source, target), itemsize, INDEX_NBYTES, limits)
+    if not held or Kernel.MASKED_VALUES in limits.disabled:
+        return None
+    return WindowCopy(partial(plan_indexing, copy, None), source, Layout.packed(copy.sizes, target.offset))
+
+
 def plan_indexing(
     copy: IndexedCopy,
     windows: Callable[[], IndexedWindows | None] | None,
@@ -121,6 +140,8 @@ def plan_indexing(
 
 def kernel_of(copy: IndexedCopy, width_nbytes: int) -> Kernel:
     """Returns the kernel of a copy in elements of a width."""
+    if copy.in_turn:
+        return Kernel.MASKED_VALUES
     wide, subword = (
         (Kernel.GATHER, Kernel.GATHER_WORDS) if copy.reads else (Kernel.SCATTER, Kernel.SCATTER_SUBWORD)
     )
@@ -233,6 +254,9 @@ def share_of(kernel: Kernel, copy: IndexedCopy, width_nbytes: int, limits: Limit
     rows = prod(outer)
     if kernel is Kernel.SCATTER_IN_ORDER:
         return replace(launched(limits, rows, 1, size, rows), contiguous=False)
+    if kernel is Kernel.MASKED_VALUES:
+        words = -(-size // BITS_OF_WORD)
+        return replace(launched(limits, words, 1, BITS_OF_WORD, words), contiguous=False)
     if kernel in (Kernel.GATHER_WORDS, Kernel.MASKED_WORDS):
         words = words_spanned(Layout.packed((rows * size,), copy.target.offset), width_nbytes)
         if kernel is Kernel.GATHER_WORDS:
@@ -343,7 +367,10 @@ def rows_as_windows(problem: Indexing) -> WindowProblem | None:
     return WindowProblem(*rows, problem.itemsize, context, inserts, rows[0].numbers)
 
 
-COPYING = Kernel.GATHER, Kernel.GATHER_WORDS, Kernel.SCATTER, Kernel.SCATTER_SUBWORD, Kernel.MASKED_WORDS
+COPYING = (
+    *(Kernel.GATHER, Kernel.GATHER_WORDS, Kernel.SCATTER, Kernel.SCATTER_SUBWORD),
+    *(Kernel.MASKED_WORDS, Kernel.MASKED_VALUES),
+)
 INDEXING: tuple[Strategy[Indexing], ...] = (
     *(
         Strategy(

@@ -70,6 +70,7 @@ class IndexedCopy:
     signed: bool = False  # whether indices that the GPU has may be negative
     winners: Winners | None = None
     masked: bool = False  # whether the one table is a mask: what is true is written, and moves nothing
+    in_turn: bool = False  # whether the source has one element for each true element of a mask
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -279,6 +280,7 @@ class IndexedDispatch(OnGrid):
             tables = f"{tables} in device memory ({prefixed(table_nbytes)})"
         if host is not None:
             nbytes = prefixed(host.values.nbytes)
-            tables = f"{host.values.size:,} indices uploaded with the submission ({nbytes})"
+            what = "a mask" if self.copy.masked else f"{host.values.size:,} indices"
+            tables = f"{what} uploaded with the submission ({nbytes})"
         sides = read_and_written(self.reads, self.writes)
         return f"kernel {self.name} on {self.copy.sizes} by {tables}{sides}, {self.launch}: {self.reason}"

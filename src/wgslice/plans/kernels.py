@@ -47,6 +47,7 @@ class Kernel(Enum):
     SCATTER_IN_ORDER = "scatter_in_order"
     LAST_WRITER_INDICES = "last_writer_indices"
     MASKED_WORDS = "masked_words"
+    MASKED_VALUES = "masked_values"
 
     __hash__ = object.__hash__  # of singletons; Enum's own is a call of Python per lookup
 
@@ -71,6 +72,7 @@ OF_INDICES = {
     Kernel.SCATTER_IN_ORDER,
     Kernel.LAST_WRITER_INDICES,
     Kernel.MASKED_WORDS,
+    Kernel.MASKED_VALUES,
 } | SCATTERING
 
 # Read-only buffers that a kernel binds besides source and target, if any: offsets or indices, picks, winners.

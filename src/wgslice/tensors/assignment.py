@@ -15,7 +15,8 @@ from wgslice.dialects.basic import Selection
 from wgslice.gpu.recording import BoundLayout, run
 from wgslice.layout import Layout
 from wgslice.layout_rules import broadcast, once, without_leading_ones
-from wgslice.plans.index_strategies import masked_copy_at_once
+from wgslice.plans.copy import plan_anew
+from wgslice.plans.index_strategies import masked_copy_at_once, masked_values_at_once
 from wgslice.plans.indexed import INDEX_NBYTES
 from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.tensors.indexing import (
@@ -45,13 +46,17 @@ def assign(x: Placed, key: Any, value: Any, *, disjoint: bool = False) -> None:
     check_writeable(x)
     given = value if isinstance(value, Placed) else as_assigned(value, x.dtype)
     mask = leading_mask(x, key)
-    if mask is not None and assigned_by_mask(x, mask, given):
-        return
+    if mask is not None:
+        if assigned_by_mask(x, mask, given):
+            return
+        key = np.asarray(mask)
+        if assigned_in_turn(x, key, given):
+            return
     selection = selected(x, key)
     if isinstance(selection, Selection):
         write(viewed(x, x.layout.select(selection.items)), given)
     else:
-        scatter(x, selection, given, disjoint=disjoint)
+        scatter(x, selection, given, disjoint=disjoint or mask is not None)
 
 
 def leading_mask(x: Placed, key: Any) -> Placed | NDArray[np.bool_] | None:
@@ -63,8 +68,12 @@ def leading_mask(x: Placed, key: Any) -> Placed | NDArray[np.bool_] | None:
         return None
     if isinstance(mask, Placed):
         return mask
-    many = mask.size > MAX_CACHED_VALUES and np.count_nonzero(mask) * INDEX_NBYTES >= mask.size
-    return mask if many else None
+    return mask if many_true(mask) else None
+
+
+def many_true(mask: NDArray[np.bool_]) -> bool:
+    """Return whether a mask has no more bytes than the indices of its true elements, and these are many."""
+    return mask.size > MAX_CACHED_VALUES and int(np.count_nonzero(mask)) * INDEX_NBYTES >= mask.size
 
 
 def assigned_by_mask(x: Placed, mask: Placed | NDArray[np.bool_], value: Placed | NDArray[Any]) -> bool:
@@ -80,6 +89,23 @@ def assigned_by_mask(x: Placed, mask: Placed | NDArray[np.bool_], value: Placed 
     source, marked = on_device(x, value), on_device(x, mask)
     per_row = marked.layout.select([*map(range, mask.shape), *[None] * len(rest)])
     return written_where(x, marked._replace(layout=per_row), source._replace(layout=layout))
+
+
+def assigned_in_turn(x: Placed, mask: NDArray[np.bool_], value: Placed | NDArray[Any]) -> bool:
+    """Write an element of a value for each true one of a large mask; return False if no kernel does so."""
+    if x.itemsize >= WORD_NBYTES or x.offset % WORD_NBYTES or not x.is_packed or mask.shape != x.shape:
+        return False
+    if value.shape != (np.count_nonzero(mask),) or not many_true(mask):
+        return False
+    check_destination(x, value.dtype)
+    source = apart(x, on_device(x, value))
+    if not source.layout.is_packed:
+        source = packed(x, source)
+    copy = masked_values_at_once(mask, x.layout, source.layout, x.itemsize, x.device.limits)
+    if copy is None:
+        return False
+    run(x.device, copy.planner, source, x.bound_layout._replace(layout=copy.written), planning=plan_anew)
+    return True
 
 
 def copy_where(x: Placed, value: Placed | NDArray[Any], where: Placed | NDArray[np.bool_]) -> None:
