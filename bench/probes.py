@@ -38,6 +38,7 @@ WIDTHS = {
     Kernel.SUBWORD_STEPS: (1, 2),
     Kernel.SLICE1: (1, 2, 4, 8, 16),
     Kernel.PIXELS: (1, 2),
+    Kernel.REGISTER_TILES: (1, 2),
     Kernel.TILES: (4, 8, 16),
     Kernel.WIDE_TILES: (1, 2, 4, 8, 16),
     Kernel.ROW_ENDS: (1, 2, 4, 8),
@@ -83,6 +84,8 @@ class Probe(NamedTuple):
         width = self.width_nbytes
         if kernel in SQUARE:
             return [permuted(width, nbytes)]
+        if kernel is Kernel.REGISTER_TILES:
+            return [squares(width, nbytes)]
         if kernel is Kernel.SUBWORD_STEPS:
             return [channel(width, nbytes, step) for step in (3, 4)]
         if kernel in (Kernel.PIXELS, Kernel.SUBWORD_ENDS):
@@ -141,6 +144,13 @@ def permuted(width: int, nbytes: int) -> tuple[Layout, Layout]:
     """A transpose of a matrix of whole tiles."""
     side = max(int((nbytes / width) ** 0.5) // 64, 1) * 64
     return Layout.of((side, side), (1, side)), Layout.packed((side, side))
+
+
+def squares(width: int, nbytes: int) -> tuple[Layout, Layout]:
+    """Squares of 4 x 4 elements of a matrix, transposed and stored one after another, column by column."""
+    side = max(int((nbytes / width) ** 0.5) // 64, 1) * 16
+    target = Layout.packed((side, side, 4, 4))
+    return Layout.of(target.sizes, (4, 16 * side, 1, 4 * side)), target
 
 
 def channel(width: int, nbytes: int, channels: int) -> tuple[Layout, Layout]:

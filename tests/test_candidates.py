@@ -262,6 +262,55 @@ def test_permuted_sources_are_copied_by_tiles(
     assert applicable(source, target, width, whole_vectors=False) & WIDE_TILES == expected - {"wide_tiles"}
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "width", "applies"),
+    [
+        # words of four elements on both sides: their beginnings, sizes, and all strides but those along words
+        (Layout.of((8, 12), (1, 8)), Layout.packed((8, 12)), 1, True),
+        (Layout.of((8, 12), (1, 8)), Layout.packed((8, 12)), 2, True),
+        (Layout.of((8, 12), (1, 8)), Layout.packed((8, 12)), 4, False),
+        (Layout.of((8, 12), (1, 8), 4), Layout.packed((8, 12), 12), 1, True),
+        (Layout.of((8, 12), (1, 8), 2), Layout.packed((8, 12)), 1, False),
+        (Layout.of((8, 12), (1, 8)), Layout.packed((8, 12), 2), 1, False),
+        (Layout.of((6, 12), (1, 8)), Layout.packed((6, 12)), 1, False),
+        (Layout.of((8, 10), (1, 8)), Layout.of((8, 10), (12, 1)), 1, False),
+        (Layout.of((8, 12), (1, 10)), Layout.packed((8, 12)), 1, False),
+        (Layout.of((8, 12), (1, 8)), Layout.of((8, 12), (14, 1)), 1, False),
+        (Layout.of((8, 12), (1, -8), 88), Layout.packed((8, 12)), 1, True),
+        (Layout.of((8, 12), (-1, 8), 7), Layout.packed((8, 12)), 1, False),
+        (Layout.of((8, 12), (2, 16)), Layout.packed((8, 12)), 1, False),
+        # rows in the target at most a cache line apart
+        (Layout.of((8, 64), (1, 8)), Layout.packed((8, 64)), 1, True),
+        (Layout.of((8, 64), (1, 8)), Layout.of((8, 64), (68, 1)), 1, False),
+        (Layout.of((8, 32), (1, 8)), Layout.packed((8, 32)), 2, True),
+        (Layout.of((8, 36), (1, 8)), Layout.packed((8, 36)), 2, False),
+        # tiles add three dimensions
+        (Layout.of((3, 3, 3, 4, 4), (16, 100, 400, 1, 4)), Layout.packed((3, 3, 3, 4, 4)), 1, True),
+        (
+            Layout.of((3, 3, 3, 3, 4, 4), (16, 100, 400, 1600, 1, 4)),
+            Layout.packed((3,) * 4 + (4, 4)),
+            1,
+            False,
+        ),
+    ],
+)
+def test_permuted_words_are_copied_by_register_tiles(
+    source: Layout, target: Layout, width: int, applies: bool
+) -> None:
+    assert ("register_tiles" in applicable(source, target, width)) == applies
+
+
+def test_register_tiles_of_an_invocation_are_neighbours_in_the_target() -> None:
+    """And those of consecutive invocations in the source: up to 16 tiles on CPUs, and 2 on GPUs."""
+    source = Layout.of((40, 24, 4, 4), (4, 640, 1, 160))
+    for profile, each in ((CPU, 8), (GPU, 2)):
+        step = only_dispatch(planned_copy(preferring(profile, Kernel.REGISTER_TILES), source, width=1))
+        assert step.kernel is Kernel.REGISTER_TILES
+        assert step.share.each == each
+        assert step.target.strides[-3:] == (16, 4, 1)
+        assert step.source.strides[-4:] == (4, 640, 1, 160)
+
+
 def test_tiles_have_the_sources_neighbours_before_last() -> None:
     """And the target's last."""
     source = Layout.of((9, 8, 4, 9), (2, 1000, 9, 36), 100)

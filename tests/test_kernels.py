@@ -64,6 +64,7 @@ PREFERRED: list[tuple[list[Kernel], bool | None, bool]] = [  # kernels, whether 
     ([Kernel.SUBWORD_STEPS], None, False),
     ([Kernel.PIXELS, Kernel.TILES], None, False),
     ([Kernel.WIDE_TILES], None, False),
+    ([Kernel.REGISTER_TILES], None, False),
     ([], None, True),
 ]
 
@@ -478,6 +479,33 @@ CONDITIONS = {
                 (p + k * 3 * n + 3 * n) * width // 16 <= -(-(p + k * 3 * n) * width // 16) for k in range(7)
             )
         ),
+    ],
+    Kernel.REGISTER_TILES: [
+        # one tile and several, beside and below each other, as many per invocation as divide them
+        *(
+            (width, Layout.of((m, n), (1, m + 4), 4), Layout.packed((m, n), 4 * p))
+            for width in (1, 2)
+            for m in (4, 8, 20, 64)
+            for n in (4, 12, 16, 32)
+            for p in (0, 1)
+        ),
+        # columns backwards and broadcast, rows apart in the target
+        *(
+            (
+                width,
+                Layout.of((m, n), (1, step), 4 * n - step * (n - 1) * (step < 0)),
+                Layout.of((m, n), (n + 4, 1), 8),
+            )
+            for width in (1, 2)
+            for step in (0, -40, 100)
+            for m, n in ((4, 8), (36, 12))
+        ),
+        # in more dimensions
+        *(
+            (width, Layout.of((3, 5, 8, 4), (8, 400, 1, 40)), Layout.of((3, 5, 8, 4), (400, 40, 4, 1)))
+            for width in (1, 2)
+        ),
+        (1, Layout.of((2, 5, 8, 4, 12), (4000, -160, 480, 1, 40), 640), Layout.packed((2, 5, 8, 4, 12))),
     ],
     Kernel.WIDE_TILES: [
         # the shortest rows of whole vectors, and sides just below, at and above a tile's

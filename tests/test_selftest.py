@@ -54,6 +54,7 @@ FAULTS = {
         ),
         Fault(Kernel.SUBWORD_STEPS, "a run too few", "i < runs_per_word", "i < 1u"),
         Fault(Kernel.PIXELS, "a wrong shift", "(place % 4u * 8u)", "(place % 2u * 8u)"),
+        Fault(Kernel.REGISTER_TILES, "one tile for all", "+ k * source_step", "+ 0u * source_step"),
         Fault(
             Kernel.WIDE_TILES,
             "halves of the wrong element",

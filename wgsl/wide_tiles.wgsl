@@ -38,24 +38,13 @@ fn held_word(column: u32, word: u32) -> u32 {
     return tile[held_at(column, word / 4u)][word % 4u];
 }
 
-// Transposes 4 x 4 bytes: the words of four rows, from one word of each of four columns.
-fn turned_bytes(words: vec4<u32>) -> vec4<u32> {
-    let even = (words.xz & vec2(0x00ff00ffu)) | ((words.yw & vec2(0x00ff00ffu)) << vec2(8u));
-    let odd = ((words.xz >> vec2(8u)) & vec2(0x00ff00ffu)) | (words.yw & vec2(0xff00ff00u));
-    return vec4((even.x & 0xffffu) | (even.y << 16u), (odd.x & 0xffffu) | (odd.y << 16u),
-                (even.x >> 16u) | (even.y & 0xffff0000u), (odd.x >> 16u) | (odd.y & 0xffff0000u));
-}
-
 fn four_words(column: u32, word: u32) -> vec4<u32> {
     return vec4(held_word(column, word), held_word(column + 1u, word),
                 held_word(column + 2u, word), held_word(column + 3u, word));
 }
 
-// Transposes 2 x 2 halves: the words of two rows, from one word of each of two columns.
-fn turned_halves(column: u32, word: u32) -> vec2<u32> {
-    let left = held_word(column, word);
-    let right = held_word(column + 1u, word);
-    return vec2((left & 0xffffu) | (right << 16u), (left >> 16u) | (right & 0xffff0000u));
+fn two_rows_of_halves(column: u32, word: u32) -> vec2<u32> {
+    return turned_halves(held_word(column, word), held_word(column + 1u, word));
 }
 
 // Source elements spanned by the rows.
@@ -89,10 +78,10 @@ fn write_cell(corner: Corner, column: u32, word: u32) {
         write_row(corner, 2u, vec4(first.z, second.z, third.z, fourth.z));
         write_row(corner, 3u, vec4(first.w, second.w, third.w, fourth.w));
     } else if (element_bytes == 2u) {
-        let first = turned_halves(column, word);
-        let second = turned_halves(column + 2u, word);
-        let third = turned_halves(column + 4u, word);
-        let fourth = turned_halves(column + 6u, word);
+        let first = two_rows_of_halves(column, word);
+        let second = two_rows_of_halves(column + 2u, word);
+        let third = two_rows_of_halves(column + 4u, word);
+        let fourth = two_rows_of_halves(column + 6u, word);
         write_row(corner, 0u, vec4(first.x, second.x, third.x, fourth.x));
         write_row(corner, 1u, vec4(first.y, second.y, third.y, fourth.y));
     } else if (element_bytes == 4u) {

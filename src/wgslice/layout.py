@@ -109,6 +109,13 @@ class Layout:
             [self.sizes[axis] for axis in axes], [self.strides[axis] for axis in axes], self.offset
         )
 
+    def divided(self, axis: int, each: int) -> Layout:
+        """Return the layout with a dimension divided into two: blocks, and the `each` indices of a block."""
+        size, stride = self.sizes[axis], self.strides[axis]
+        sizes = *self.sizes[:axis], size // each, each, *self.sizes[axis + 1 :]
+        strides = *self.strides[:axis], each * stride, stride, *self.strides[axis + 1 :]
+        return Layout.of(sizes, strides, self.offset)
+
     def halves(self, axis: int) -> tuple[Layout, Layout]:
         """Return both halves along `axis`, which has at least two elements."""
         whole = [range(size) for size in self.sizes]

@@ -1,4 +1,4 @@
-"""Reference implementations of `slice1`, `rows`, `wide_rows`, the three `subword_` kernels and `tiles`."""
+"""Reference implementations of `slice1`, rows of elements, the `subword_` kernels, and tiles of elements."""
 
 from __future__ import annotations
 
@@ -258,3 +258,22 @@ def tiles(block: np.void, step: Dispatch, source: Observed, _target: Observed) -
     values = source.elements(source_elements[exists], step.width_nbytes, down)
     units = elements_of(target_elements[exists], step.width_nbytes // WORD_NBYTES)
     return Writes(WORD_NBYTES, units, values, along[:, None])
+
+
+def register_tiles(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
+    """Mirrors `wgsl/register_tiles.wgsl`."""
+    tiles, width, side = int(block["rank"]) - 3, step.width_nbytes, np.arange(4, dtype=np.uint32)
+    number = np.minimum(invocation_numbers(step.share), block["count"] - np.uint32(1))
+    source_first, target_first = (
+        first[:, None, None] + np.arange(step.share.each, dtype=np.uint32)[:, None] * block[strides][tiles]
+        for first, strides in zip(
+            find_places(block, number, tiles), ("source_strides", "target_strides"), strict=True
+        )
+    )
+    per_word, word = np.uint32(WORD_NBYTES // width), np.arange(width, dtype=np.uint32)
+    columns = (source_first + side * block["source_strides"][tiles + 2]) // per_word
+    rows = (target_first + side * block["target_strides"][tiles + 1]) // per_word
+    by = number[:, None, None, None]
+    read = source.elements(columns[..., None] + word, WORD_NBYTES, by)
+    values = read.view(f"V{width}").swapaxes(-1, -2)
+    return Writes(WORD_NBYTES, rows[..., None] + word, np.ascontiguousarray(values), by)

@@ -25,6 +25,19 @@ fn word_at(byte: u32) -> u32 {
     return join_words(source_words[byte / 4u], source_words[((byte + 3u) / 4u) & 0x3fffffffu], byte);
 }
 
+// Transposes 4 x 4 bytes: the words of four rows, from one word of each of four columns.
+fn turned_bytes(words: vec4<u32>) -> vec4<u32> {
+    let even = (words.xz & vec2(0x00ff00ffu)) | ((words.yw & vec2(0x00ff00ffu)) << vec2(8u));
+    let odd = ((words.xz >> vec2(8u)) & vec2(0x00ff00ffu)) | (words.yw & vec2(0xff00ff00u));
+    return vec4((even.x & 0xffffu) | (even.y << 16u), (odd.x & 0xffffu) | (odd.y << 16u),
+                (even.x >> 16u) | (even.y & 0xffff0000u), (odd.x >> 16u) | (odd.y & 0xffff0000u));
+}
+
+// Transposes 2 x 2 halves: the words of two rows, from one word of each of two columns.
+fn turned_halves(left: u32, right: u32) -> vec2<u32> {
+    return vec2((left & 0xffffu) | (right << 16u), (left >> 16u) | (right & 0xffff0000u));
+}
+
 // Atomic where several invocations write disjoint bits of one word; a kernel whose invocations own whole words declares
 // its own.
 @group(0) @binding(2) var<storage, read_write> target_words: array<atomic<u32>>;

@@ -22,7 +22,7 @@ from wgslice.plans.choose import (
     where,
 )
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.launch import UNIT_GRIDS, are_wide_tiles
+from wgslice.plans.launch import UNIT_GRIDS, are_register_tiles, are_wide_tiles
 from wgslice.plans.pixels import are_pixels, are_steps, as_pixels, is_unaligned, pixels_of, stepped_parts
 from wgslice.plans.plan import COPY_PER_ROW
 from wgslice.plans.problem import MIN_SHIFTED_NBYTES, SHIFTED_STEPS, UNPADDED, Problem, cut_end
@@ -84,6 +84,15 @@ def wide_tiles(problem: Problem) -> Reason | None:
     if not are_wide_tiles(problem.source, problem.target, problem.tile_axis, problem.width_nbytes):
         return problem.against_tiles
     return problem.unpadded
+
+
+def register_tiles(problem: Problem) -> Reason | None:
+    """Checks that the source is permuted, in tiles whose columns and rows are whole words."""
+    axis = problem.tile_axis
+    if axis is None or problem.rank > MAX_RANK - 3:  # tiles add three dimensions
+        return OTHER
+    source, target = problem.source, problem.target
+    return None if are_register_tiles(source, target, axis, problem.width_nbytes) else OTHER
 
 
 def shifted(problem: Problem) -> Reason | None:
@@ -290,6 +299,7 @@ BY_BUFFER_COPIES: tuple[Copying, ...] = (
 BY_KERNEL = (
     by_kernel(WIDTHS, Kernel.WIDE_TILES, wide_tiles, f"{PERMUTED}, in vectors of 16 bytes"),
     by_kernel((4, 8, 16), Kernel.TILES, tiles, PERMUTED),
+    by_kernel((1, 2), Kernel.REGISTER_TILES, register_tiles, f"{TOGETHER}, by tiles in registers"),
     by_kernel((1, 2), Kernel.PIXELS, pixels, "pixels, in groups of whole vectors of 16 bytes"),
     by_kernel((1, 2, 4, 8), Kernel.SHIFTED_GRID, shifted, f"{BLOCKS}, in tiles"),
     by_kernel((1, 2, 4, 8), Kernel.SHIFTED_ROWS, shifted, f"{BLOCKS}, row by row"),

@@ -30,6 +30,7 @@ class Kernel(Enum):
     SUBWORD_RUNS = "subword_runs"
     SUBWORD_STEPS = "subword_steps"
     PIXELS = "pixels"
+    REGISTER_TILES = "register_tiles"
     TILES = "tiles"
     WIDE_TILES = "wide_tiles"
     EXTRACT_WINDOWS = "extract_windows"

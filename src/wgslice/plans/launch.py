@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
-from math import prod
+from math import gcd, prod
 
 from wgslice.layout import Layout
 from wgslice.plans.kernels import SPLITTING_ROWS, UNITS_NBYTES, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.pixels import as_pixels, as_steps, pixel_axis, pixels_of
 from wgslice.plans.profiles import (
+    CACHE_LINE_NBYTES,
     LINE_NBYTES,
     MAX_PLANS,
     SECTOR_NBYTES,
@@ -56,6 +57,42 @@ def are_wide_tiles(source: Layout, target: Layout, axis: int, width_nbytes: int)
     places = lowest, target.offset, target.sizes[-1], *target.strides[:-1]
     apart = [stride for other, stride in enumerate(source.strides) if other != axis]
     return all(place * width_nbytes % WIDEST_NBYTES == 0 for place in (*places, *apart))
+
+
+REGISTER_TILE = 4  # elements of a side of a tile that is transposed in registers
+
+
+def are_register_tiles(source: Layout, target: Layout, axis: int, width_nbytes: int) -> bool:
+    """Whether four elements along `axis` in the source, and four of a row in the target, are whole words.
+
+    Rows in the target are at most a cache line apart: of rows further apart, tiles write whole lines only if
+    they are larger than registers.
+    """
+    apart = [stride for other, stride in enumerate(source.strides) if other != axis]
+    places = source.offset, target.offset, source.sizes[axis], target.sizes[-1], *target.strides[:-1]
+    in_words = all(place % REGISTER_TILE == 0 for place in (*places, *apart))
+    is_short = target.strides[axis] * width_nbytes <= CACHE_LINE_NBYTES
+    return in_words and is_short and source.strides[axis] == 1
+
+
+def register_tiles(source: Layout, target: Layout, axis: int, most: int) -> tuple[Layout, Layout]:
+    """The same copy by tiles: its last dimensions are the tiles of an invocation, their rows and columns.
+
+    An invocation's tiles are neighbours in the target, those of consecutive invocations in the source.
+    """
+    last = target.rank - 1
+    source, target = (
+        side.divided(last, REGISTER_TILE).divided(axis, REGISTER_TILE) for side in (source, target)
+    )
+    rows, columns = axis + 1, last + 2
+    several = [each for each, size in enumerate(target.sizes) if size > 1 and each not in (rows, columns)]
+    *_, nearest = several or [axis]  # the least stride in the target
+    each = gcd(target.sizes[nearest], most)
+    order = [nearest, *several[:-1], rows, columns]
+    source, target = (side.permuted(order).divided(0, each) for side in (source, target))
+    outer = sorted([0, *range(2, target.rank - 2)], key=lambda other: -abs(source.strides[other]))
+    order = [*outer, 1, target.rank - 2, target.rank - 1]
+    return source.permuted(order), target.permuted(order)
 
 
 UNIT_GRIDS = {Kernel.WORD_GRID: 8, Kernel.PAIR_GRID: 8, Kernel.WIDE_GRID: 4}
@@ -128,13 +165,16 @@ def arranged(
         source, target = as_pixels(source, target)
     if kernel is Kernel.SUBWORD_STEPS:
         return as_steps(source, target, width_nbytes)
-    axis = tile_axis(source, target) if kernel in (Kernel.TILES, Kernel.WIDE_TILES) else None
+    of_tiles = kernel in (Kernel.TILES, Kernel.WIDE_TILES, Kernel.REGISTER_TILES)
+    axis = tile_axis(source, target) if of_tiles else None
     if kernel in GRIDS:
         missing = [None] * (2 - target.rank)  # dimensions of a plane
         source, target = (layout.select([*missing, *map(range, layout.sizes)]) for layout in (source, target))
         axis = grid_of(kernel, target, width_nbytes, profile).axis
     if axis is None:
         return source, target
+    if kernel is Kernel.REGISTER_TILES:
+        return register_tiles(source, target, axis, profile.run_words // 2)
     others = [other for other in range(target.rank - 1) if other != axis]
     source, target = (layout.permuted([*others, axis, target.rank - 1]) for layout in (source, target))
     if kernel is Kernel.WIDE_TILES and source.strides[-2] < 0:  # whose vectors are read forwards
@@ -168,6 +208,9 @@ def launch_of(
 ) -> Share:
     """Returns the launch configuration of a copy; `paired` rows are the last two dimensions."""
     profile = limits.profile
+    if kernel is Kernel.REGISTER_TILES:
+        *outer, each, _, _ = target.sizes
+        return share_of(limits, prod(outer), 1, each, prod(outer))
     if kernel in GRIDS or kernel in (Kernel.TILES, Kernel.WIDE_TILES):
         return launch_tiles(kernel, source, target, width_nbytes, limits)
     if kernel is Kernel.PIXELS:

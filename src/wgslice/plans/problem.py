@@ -175,15 +175,9 @@ COMPETING_NBYTES = 256
 
 def strip_by_strip(source: Layout, target: Layout, each: int) -> tuple[Layout, Layout]:
     """Returns a copy with rows cut into `each` elements, dimensions before them in the source's order."""
-
-    def cut(layout: Layout) -> Layout:
-        *sizes, size = layout.sizes
-        *strides, stride = layout.strides
-        if size == each:
-            return layout
-        return Layout.of((*sizes, size // each, each), (*strides, each * stride, stride), layout.offset)
-
-    read, written = cut(source), cut(target)
+    read, written = source, target
+    if source.sizes[-1] != each:
+        read, written = (side.divided(side.rank - 1, each) for side in (source, target))
     *before, last = range(read.rank)
     order = [*sorted(before, key=lambda axis: -abs(read.strides[axis])), last]
     return read.permuted(order), written.permuted(order)

@@ -23,7 +23,7 @@ CACHE_LINE_NBYTES = 64
 
 # Kernels whose speed does not depend on the stride of rows in the source.
 ALIKE = {
-    *(Kernel.SLICE1, Kernel.TILES, Kernel.WIDE_TILES, Kernel.PIXELS),
+    *(Kernel.SLICE1, Kernel.TILES, Kernel.WIDE_TILES, Kernel.REGISTER_TILES, Kernel.PIXELS),
     *(Kernel.ROW_ENDS, Kernel.SUBWORD_ENDS, Kernel.SUBWORD_STEPS),
 }
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wgslice.layout import Layout
 from wgslice.plans.kernels import UNITS_NBYTES, WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.launch import Share, arranged, launch_of
+from wgslice.plans.launch import REGISTER_TILE, Share, arranged, launch_of
 from wgslice.plans.profiles import CostClass, Limits, copy_class, pattern, step_of
 
 
@@ -154,6 +154,10 @@ class OnGrid:
         unit = {WORD_NBYTES: "word", WIDEST_NBYTES: "vector"}.get(unit_nbytes or 0, "element")
         unit += "s" * (each != 1) + " of 16 bytes" * (unit_nbytes == WIDEST_NBYTES)
         items = f"{each} {unit} per invocation"
+        if self.kernel is Kernel.REGISTER_TILES:
+            items = (
+                f"{each} tile{'s' * (each != 1)} of {REGISTER_TILE} x {REGISTER_TILE} elements per invocation"
+            )
         if self.kernel in (Kernel.TILES, Kernel.WIDE_TILES):
             items = f"a tile of {each} x {each} elements per workgroup"
         return f"{groups} workgroups of {self.share.workgroup_size} invocations, {items}"
@@ -173,6 +177,8 @@ class Dispatch(OnGrid):
         """Bytes that an invocation writes at most."""
         if self.kernel in (Kernel.TILES, Kernel.WIDE_TILES):
             return self.share.each**2 * self.width_nbytes / self.share.workgroup_size
+        if self.kernel is Kernel.REGISTER_TILES:
+            return self.share.each * REGISTER_TILE**2 * self.width_nbytes
         if self.kernel is Kernel.PIXELS:
             return self.share.each * WIDEST_NBYTES
         return self.share.each * UNITS_NBYTES.get(self.kernel, self.width_nbytes)
