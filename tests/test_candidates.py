@@ -149,7 +149,27 @@ WHOLE, UNALIGNED = [Kernel.PIXELS], [Kernel.PIXELS, Kernel.SUBWORD_ENDS]
         (PIXEL_ROWS, Layout.packed((9, 32, 3), 8), 2, WHOLE),
         (PIXEL_ROWS, Layout.of((9, 32, 3), (112, 3, 1)), 1, WHOLE),
         (PIXEL_ROWS, Layout.of((9, 32, 3), (104, 3, 1)), 1, UNALIGNED),  # every second row does
-        (PIXEL_ROWS, Layout.of((9, 32, 3), (128, 4, 1)), 1, None),  # padded pixels
+        # strided pixels, in rows that share no block, or every second of which share none
+        (PIXEL_ROWS, Layout.of((9, 32, 3), (144, 4, 1), 1), 1, WHOLE),
+        (PIXEL_ROWS, Layout.of((9, 32, 3), (128, 4, 1)), 1, WHOLE),
+        (PIXEL_ROWS, Layout.of((9, 32, 3), (128, 4, 1), 1), 1, WHOLE),
+        (PIXEL_ROWS, Layout.of((9, 32, 3), (128, 4, 1), 2), 1, WHOLE * 2),
+        (PIXEL_ROWS, Layout.of((9, 32, 3), (129, 4, 1)), 1, WHOLE * 2),
+        (PIXEL_ROWS, Layout.of((9, 32, 3), (160, 5, 1)), 1, None),
+        (
+            Layout.of((2, 9, 32, 3), (2000, 128, -3, 1), 93),
+            Layout.of((2, 9, 32, 3), (1160, 129, 4, 1)),
+            1,
+            None,
+        ),
+        (Layout.of((16, 3), (3, 1)), Layout.of((16, 3), (4, 1)), 1, WHOLE),  # 64 bytes
+        (Layout.of((15, 3), (3, 1)), Layout.of((15, 3), (4, 1)), 1, None),
+        (Layout.of((64,), (4,)), Layout.of((64,), (2,)), 1, WHOLE),
+        (Layout.of((64,), (5,)), Layout.of((64,), (2,)), 1, None),
+        (Layout.of((64,), (0,)), Layout.of((64,), (4,), 3), 2, WHOLE),
+        (Layout.of((64,), (0,)), Layout.of((64,), (5,)), 2, None),
+        (Layout.of((3, 64), (0, 0)), Layout.of((3, 64), (208, 3)), 1, WHOLE),  # no repeated pixels
+        (Layout.of((64, 3), (1, 100)), Layout.of((64, 3), (4, 1)), 1, WHOLE),
         (Layout.of((9, 31, 3), (128, -3, 1), 93), Layout.of((9, 31, 3), (96, 3, 1)), 1, UNALIGNED),
         (Layout.of((9, 22, 3), (128, -3, 1), 93), Layout.packed((9, 22, 3)), 1, UNALIGNED),  # 66 bytes
         (Layout.of((9, 21, 3), (128, -3, 1), 93), Layout.packed((9, 21, 3)), 1, None),  # 63 bytes

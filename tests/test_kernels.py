@@ -467,6 +467,36 @@ CONDITIONS = {
             for n in (64, 80)
             for o in (0, 1, 13)
         ),
+        # strided in the target, which keeps what is between: some channels, every second element, fills
+        *(
+            (
+                width,
+                Layout.of((n, channels), (step, across), 300),
+                Layout.of((n, channels), (target_step, channels > 1), p),
+            )
+            for width, channels, step, across, target_step, p in (
+                (1, 1, 1, 0, 2, 15),
+                (1, 1, 0, 0, 3, 1),
+                (1, 3, 4, -1, 4, 0),
+                (2, 1, -4, 0, 4, 7),
+                (2, 2, 3, 1, 3, 4),
+                (2, 3, -3, -1, 4, 1),
+            )
+            for n in (32, 47)
+        ),
+        # in rows that share no block, at the same place of blocks or not, and out of planes
+        *(
+            (
+                width,
+                Layout.of((3, n, channels), (200, channels, 1), 3),
+                Layout.of((3, n, channels), (n * target_step + gap, target_step, 1), 3),
+            )
+            for width, channels, target_step in ((1, 2, 3), (2, 3, 4))
+            for n, gap in ((32, 16), (32, 17), (41, 17))
+        ),
+        (1, Layout.of((3, 40), (60, 1), 5), Layout.of((3, 40), (96, 2), 3)),
+        (2, Layout.of((3, 40), (0, 0), 5), Layout.of((3, 40), (131, 3), 3)),
+        (1, Layout.of((2, 70, 2), (2000, -1, 400), 281), Layout.of((2, 70, 2), (300, 3, 1), 1)),
     ],
     Kernel.SUBWORD_ENDS: [
         # rows that are nothing but ends

@@ -1,15 +1,17 @@
 // pixels: rows of pixels of 1 to 4 channels of 1 or 2 bytes, with channels and pixels reordered, reversed or selected:
 // flips, BGR, RGBA to RGB, one channel of several. Channels are interleaved or planar on either side; interleaved
-// pixels may be repeated. Writes whole blocks of 16 bytes only; subword_ends writes the blocks that rows share.
+// pixels may be repeated. Writes whole blocks of 16 bytes only; subword_ends writes the blocks that rows share. Pixels
+// that are strided in the target are merged into all blocks that a row touches: a channel, every second element.
 //
 //   invocation n  ->  group n % pieces of row n / pieces: `group_blocks` blocks of the target, which contain whole
 //                     pixels: contiguous, or, with `apart`, one block of each channel's plane
 //
 // A row is the last two dimensions, pixels and channels, or the last three, with repeats between them. It is contiguous
-// in the target, or in each plane of it.
+// in the target, or in each plane of it, or strided: then no two rows share a block.
 
 override element_bytes: u32 = 1u; // bytes per element: 1 or 2
 override channels: u32 = 3u;      // elements per pixel: 1 to 4
+override target_step: u32 = 3u;   // elements between pixels in the target: `channels`, or more where they are strided
 override repeats: u32 = 1u;       // copies of each pixel; if several, all are in one group
 override pixel_step: i32 = 3;     // elements between pixels in a part of the source
 override channel_step: i32 = 1;   // elements between channels in the window, part after part
@@ -17,15 +19,20 @@ override group_blocks: u32 = 3u;  // target blocks per group
 override parts: u32 = 1u;         // contiguous source ranges per group: one, or one per plane
 override part_blocks: u32 = 4u;   // blocks that a group reads of a part, at any alignment
 override apart: bool = false;     // whether the target is planar
-override unaligned: bool = true;  // whether some row begins or ends inside a block, and so groups inside pixels
+override unaligned: bool = true;  // whether groups begin at different elements of pixels, or rows end inside a block
+override ahead: u32 = 0u;         // elements of a strided pixel before its group, if as many before each group
 
 fn pixels_per_group() -> u32 {
-    return group_blocks * 16u / (channels * repeats * element_bytes);
+    return group_blocks * 16u / (target_step * repeats * element_bytes);
+}
+
+fn strided() -> bool {
+    return target_step > channels;
 }
 
 // Pixels that a group reads.
 fn pixels_read() -> i32 {
-    return i32(pixels_per_group() + u32(unaligned && channels > 1u));
+    return i32(pixels_per_group() + u32((unaligned && target_step > 1u) || ahead > 0u));
 }
 
 // The lowest element that a group reads of a part, counted from its first pixel's first channel.
@@ -36,14 +43,16 @@ fn lowest() -> i32 {
 // The words that a group reads, part after part. The maximum is four planes of pixels at a stride of 4: 5 blocks each.
 var<private> window: array<u32, 48>;
 
-// The n-th element of the group, read from the window; arbitrary past its pixels.
+// The n-th element of the group, read from the window; arbitrary past its pixels, 0 between them.
 fn pixel_element(n: u32) -> u32 {
     let per_block = 16u / element_bytes; // elements a block
-    let pixel = min(i32(select(n / (channels * repeats), n % per_block, apart)), pixels_read() - 1);
-    let channel = i32(select(n % channels, n / per_block, apart));
+    let element = n + ahead;
+    let pixel = min(i32(select(element / (target_step * repeats), n % per_block, apart)), pixels_read() - 1);
+    let channel = i32(select(element % target_step, n / per_block, apart));
     let place = u32(pixel * pixel_step + channel * channel_step - lowest()) * element_bytes; // bytes
     // Not extractBits, whose range checks prevent compilers from unrolling the callers.
-    return (window[place / 4u] >> (place % 4u * 8u)) & (0xffffffffu >> (32u - 8u * element_bytes));
+    let value = (window[place / 4u] >> (place % 4u * 8u)) & (0xffffffffu >> (32u - 8u * element_bytes));
+    return select(value, 0u, channel >= i32(channels));
 }
 
 fn read_word(word: u32) -> u32 {
@@ -57,6 +66,51 @@ fn read_word(word: u32) -> u32 {
 
 fn read_group_block(k: u32) -> vec4<u32> {
     return vec4(read_word(4u * k), read_word(4u * k + 1u), read_word(4u * k + 2u), read_word(4u * k + 3u));
+}
+
+// A mask of the bytes of a word of the group that are in strided pixels.
+fn pixel_mask(word: u32) -> u32 {
+    let per_word = 4u / element_bytes;
+    var mask = 0u;
+    for (var i = 0u; i < per_word; i++) {
+        let inside = (word * per_word + i + ahead) % target_step < channels;
+        mask |= select(0u, 0xffffffffu >> (32u - 8u * element_bytes), inside) << (i * 8u * element_bytes);
+    }
+    return mask;
+}
+
+fn group_mask(k: u32) -> vec4<u32> {
+    return vec4(pixel_mask(4u * k), pixel_mask(4u * k + 1u), pixel_mask(4u * k + 2u), pixel_mask(4u * k + 3u));
+}
+
+// The target blocks of a group.
+struct Group {
+    extent: Extent,   // of its row, in bytes
+    first_block: u32, // block number
+    block_step: u32,  // blocks from one to the next
+    stop_block: u32,  // one past the last block of its row; not reached where `apart`
+    phase: u32,       // bytes of its first pixel before it, where they differ from group to group
+}
+
+// Writes the k-th block of a group, if there is one. Calls with constants stand for a loop, which compilers may keep:
+// then the window is in memory.
+fn write_group_block(group: Group, k: u32) {
+    let number = group.first_block + k * group.block_step;
+    if (k < group_blocks && number < group.stop_block) {
+        var block = read_group_block(k);
+        if (unaligned) {
+            block = join(block, read_group_block(k + 1u), group.phase);
+        }
+        if (strided()) {
+            var mask = group_mask(k);
+            if (unaligned) {
+                mask = join(mask, group_mask(k + 1u), group.phase);
+            }
+            mask &= mask_of(group.extent, number);
+            block = (target_blocks[number] & ~mask) | (block & mask);
+        }
+        target_blocks[number] = block;
+    }
 }
 
 // Reads a part of a group from byte `source` on into the window; bytes before the binding belong to no pixel.
@@ -84,29 +138,26 @@ fn pixels(own: Invocation) {
     let last = copy.rank - 1u;
     let before = copy.rank - select(2u, 3u, repeats > 1u);
     let place = find_place(piece.row, before);
-    let size_bytes = size_of(before) * repeats * channels * element_bytes;
+    let gap = target_step - channels; // elements from the end of a pixel to the next
+    let size_bytes = (size_of(before) * repeats * target_step - gap) * element_bytes;
     let extent = find_extent(place.target_element * element_bytes, size_bytes, 16u);
-    let first_block = extent.whole_unit + piece.number * select(group_blocks, 1u, apart);
-    let element = (first_block * 16u - extent.start) / element_bytes; // of the row, or of a plane where `apart`
-    let pixel = select(element / (channels * repeats), element, apart);
+    let first_unit = select(extent.whole_unit, extent.first_unit, strided());
+    let stop_unit = select(extent.stop_unit, (extent.stop + 15u) / 16u, strided());
+    let first_block = first_unit + piece.number * select(group_blocks, 1u, apart);
+    // Of the row, or of a plane where `apart`. The first block of a strided row may begin before it, by fewer than 16
+    // pixels.
+    let skipped = select(0u, 16u, strided());
+    let element = (first_block * 16u - extent.start + skipped * target_step * element_bytes) / element_bytes;
+    let pixel = select(element / (target_step * repeats), element, apart) - skipped;
     let first = place.source_element + pixel * bitcast<u32>(pixel_step) + bitcast<u32>(lowest());
     for (var part = 0u; part < parts; part++) {
         read_part(part, (first + part * source_stride_of(last)) * element_bytes);
     }
     let plane_blocks = target_stride_of(last) * element_bytes / 16u;
-    var near = read_group_block(0u);
-    for (var k = 0u; k < group_blocks; k++) {
-        var block = near;
-        if (unaligned || k + 1u < group_blocks) {
-            near = read_group_block(k + 1u);
-        }
-        if (unaligned) {
-            block = join(block, near, element % channels * element_bytes);
-        }
-        if (apart) {
-            target_blocks[first_block + k * plane_blocks] = block;
-        } else if (first_block + k < extent.stop_unit) {
-            target_blocks[first_block + k] = block;
-        }
-    }
+    let group = Group(extent, first_block, select(1u, plane_blocks, apart), select(stop_unit, 0xffffffffu, apart),
+                      element % target_step * element_bytes);
+    write_group_block(group, 0u);
+    write_group_block(group, 1u);
+    write_group_block(group, 2u);
+    write_group_block(group, 3u);
 }

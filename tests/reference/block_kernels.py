@@ -128,21 +128,27 @@ def edge_blocks(block: np.void, step: Dispatch, memories: tuple[Observed, Observ
     )
 
 
-def pixels(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
+def pixels(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
     """Mirrors `wgsl/pixels.wgsl`."""
     row = pixels_of(step.source, step.target, step.width_nbytes)
     width, before = np.uint32(step.width_nbytes), int(block["rank"]) - 2 - (row.repeats > 1)
     pieces = find_pieces(block, step.share, int(block["count"]))
     source_element, target_element = find_places(block, pieces.row, before)
-    written = row.channels * row.repeats  # elements of a pixel
-    size = block["sizes"][before] * np.uint32(written)
+    written = row.target_step * row.repeats  # elements of a pixel
+    size = block["sizes"][before] * np.uint32(written) - np.uint32(row.target_step - row.channels)
     extents = find_extents(target_element * width, size * width, WIDEST_NBYTES)
-    first_block = extents.whole_unit + pieces.number * np.uint32(1 if row.apart else row.group_blocks)
-    element = (first_block * np.uint32(WIDEST_NBYTES) - extents.start) // width
-    pixel, phase = np.divmod(element, np.uint32(1 if row.apart else written))
+    first_unit, stop_unit = extents.whole_unit, extents.stop_unit
+    if row.strided:
+        first_unit = extents.first_unit
+        stop_unit = (extents.stop + np.uint32(WIDEST_NBYTES - 1)) // np.uint32(WIDEST_NBYTES)
+    first_block = first_unit + pieces.number * np.uint32(1 if row.apart else row.group_blocks)
+    element = (first_block.astype(np.int64) * WIDEST_NBYTES - extents.start) // step.width_nbytes
+    pixel, phase = np.divmod(element, 1 if row.apart else written)  # negative before a strided row
+    assert row.unaligned or row.apart or (phase == row.ahead).all()
     ahead = group_places(row, step.width_nbytes)
     lowest = min(int(ahead.pixel.max()) * row.pixel_step, 0) + min((row.channels - 1) * row.channel_step, 0)
-    first = source_element + pixel * block["source_strides"][before] + np.uint32(lowest % 2**32)
+    first = source_element + pixel.astype(np.uint32) * block["source_strides"][before]
+    first += np.uint32(lowest % 2**32)
     own, plane = np.arange(len(first), dtype=np.uint32), int(block["source_strides"][before + 1])
     window = np.concatenate(
         [
@@ -153,15 +159,23 @@ def pixels(block: np.void, step: Dispatch, source: Observed, _target: Observed) 
     )
     places = ahead.pixel * row.pixel_step + ahead.channel * row.channel_step - lowest
     group = window.view(f"V{width}").take(places, axis=1)
-    taken_ = phase[:, None] + np.arange(row.group_blocks * WIDEST_NBYTES // width, dtype=np.uint32)
+    taken_ = phase[:, None] + np.arange(row.group_blocks * WIDEST_NBYTES // width)
     values = np.take_along_axis(group, taken_, axis=1).view(np.uint8)
     k = np.arange(row.group_blocks, dtype=np.uint32)
     plane_blocks = block["target_strides"][before + 1] * width // np.uint32(WIDEST_NBYTES)
     unit = first_block[:, None] + k * (plane_blocks if row.apart else np.uint32(1))
-    exists = np.ones(unit.shape, bool) if row.apart else unit < extents.stop_unit[:, None]
+    exists = np.ones(unit.shape, bool) if row.apart else unit < stop_unit[:, None]
     by = np.broadcast_to(own[:, None], unit.shape)
     blocks = values.reshape(len(own), row.group_blocks, WIDEST_NBYTES)
-    return Writes(WIDEST_NBYTES, np.asarray(unit[exists], np.uint32), blocks[exists], by[exists])
+    written_units, writers = np.asarray(unit[exists], np.uint32), by[exists]
+    if not row.strided:
+        return Writes(WIDEST_NBYTES, written_units, blocks[exists], writers)
+    inside = np.repeat(taken_ % row.target_step < row.channels, width, axis=1).reshape(blocks.shape)[exists]
+    byte = written_units[:, None].astype(np.int64) * WIDEST_NBYTES + np.arange(WIDEST_NBYTES)
+    rows = np.broadcast_to(np.arange(len(own))[:, None], unit.shape)[exists]
+    inside &= (byte >= extents.start[rows, None]) & (byte < extents.stop[rows, None])
+    kept = target.blocks(written_units, writers)
+    return Writes(WIDEST_NBYTES, written_units, np.where(inside, blocks[exists], kept), writers)
 
 
 class Ahead(NamedTuple):
@@ -174,10 +188,12 @@ class Ahead(NamedTuple):
 def group_places(row: Pixels, width_nbytes: int) -> Ahead:
     """The elements of a group, and of the pixel that it ends inside of."""
     per_vector = WIDEST_NBYTES // width_nbytes
-    element = np.arange(row.group_blocks * per_vector + row.unaligned * (row.channels - 1))
+    inside = row.unaligned or row.ahead  # of pixels
+    element = np.arange(row.group_blocks * per_vector + (row.target_step - 1 if inside else 0))
     if row.apart:
         return Ahead(element % per_vector, element // per_vector)
-    return Ahead(element // (row.channels * row.repeats), element % row.channels)
+    channel = np.minimum(element % row.target_step, row.channels - 1)  # any between pixels
+    return Ahead(element // (row.target_step * row.repeats), channel)
 
 
 def read_part(row: Pixels, source: Observed, first: Words, invocations: Words) -> Bytes:

@@ -127,8 +127,9 @@ def dispatch_trial(step: Dispatch) -> Trial:
     """Return the trial of one dispatch of a copy."""
     width, source, target = step.width_nbytes, step.source, step.target
     row_rank = ROW_RANKS.get(step.kernel, 0)
-    if row_rank == 2 and target.sizes[-1] > 1 != target.strides[-1]:
-        row_rank = 0  # planes are whole vectors
+    planar = row_rank == 2 and target.sizes[-1] > 1 != target.strides[-1]
+    if planar or (row_rank == 2 and target.strides[-2] > target.sizes[-1]):
+        row_rank = 0  # planes are whole vectors, and all of strided rows is written
     moves = Moves(
         width,
         lambda: (elements_of(target), elements_of(source)),

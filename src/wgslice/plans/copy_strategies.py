@@ -23,7 +23,16 @@ from wgslice.plans.choose import (
 )
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import UNIT_GRIDS, are_register_tiles, are_wide_tiles
-from wgslice.plans.pixels import are_pixels, are_steps, as_pixels, is_unaligned, pixels_of, stepped_parts
+from wgslice.plans.pixels import (
+    Pixels,
+    are_pixels,
+    are_steps,
+    as_pixels,
+    is_unaligned,
+    pixel_parts,
+    pixels_of,
+    stepped_parts,
+)
 from wgslice.plans.plan import COPY_PER_ROW
 from wgslice.plans.problem import MIN_SHIFTED_NBYTES, SHIFTED_STEPS, UNPADDED, Problem, cut_end
 from wgslice.plans.profiles import FAILED, CostClass, copy_class
@@ -39,7 +48,11 @@ VECTORS = (Kernel.WIDE_ROWS, Kernel.WIDE_GRID)
 # least: of 31 bytes, a vector of 16.
 LEAVING_ENDS = (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.PIXELS)
 MIN_OF_BLOCKS = 0.5
+
+# The parts of copies by kernels for which rows must not share what one invocation owns.
+PARTS_OF = {Kernel.PIXELS: pixel_parts, Kernel.SUBWORD_STEPS: stepped_parts}
 INTERLEAVING, SHARING = "output rows interleave", "output rows share words of 4 bytes"
+SHARING_VECTORS = "output rows share vectors of 16 bytes"
 
 
 # buffer copies
@@ -73,8 +86,11 @@ tiles: Applies[Problem] = where(lambda problem: problem.tile_axis is not None)
 
 
 def pixels(problem: Problem) -> Reason | None:
-    """Checks that rows are pixels."""
-    return problem.unpadded if are_pixels(problem.source, problem.target, problem.width_nbytes) else OTHER
+    """Checks that rows are pixels, strided ones in parts whose rows share no vectors."""
+    sides = problem.source, problem.target, problem.width_nbytes
+    if not are_pixels(*sides):
+        return OTHER
+    return problem.unpadded if pixel_parts(*sides) else SHARING_VECTORS
 
 
 def wide_tiles(problem: Problem) -> Reason | None:
@@ -149,12 +165,17 @@ def subword_runs(problem: Problem) -> Reason | None:
     return None if problem.rank < MAX_RANK or problem.write_step == 1 else OTHER
 
 
+def row_of_pixels(problem: Problem) -> Pixels:
+    """The rows of a copy as pixels."""
+    return pixels_of(*as_pixels(problem.source, problem.target), problem.width_nbytes)
+
+
 def ends_of(kernel: Kernel, problem: Problem) -> Kernel | None:
     """The kernel for heads and tails of unaligned rows, where another leaves them out."""
-    source, target, width_nbytes = problem.source, problem.target, problem.width_nbytes
-    if kernel in (Kernel.SHIFTED_GRID, Kernel.SHIFTED_ROWS) and is_unaligned(target, width_nbytes):
+    shifted_blocks = kernel in (Kernel.SHIFTED_GRID, Kernel.SHIFTED_ROWS)
+    if shifted_blocks and is_unaligned(problem.target, problem.width_nbytes):
         return Kernel.ROW_ENDS
-    if kernel is Kernel.PIXELS and pixels_of(*as_pixels(source, target), width_nbytes).unaligned:
+    if kernel is Kernel.PIXELS and (row := row_of_pixels(problem)).unaligned and not row.strided:
         return Kernel.SUBWORD_ENDS
     return None
 
@@ -199,11 +220,12 @@ def least_seconds(kernel: Kernel, paired: bool, problem: Problem) -> float:
 def dispatches(kernel: Kernel, reason: str, paired: bool, problem: Problem) -> Sequence[Dispatch]:
     """The dispatches of a kernel, and one for heads and tails of unaligned rows where it leaves them out."""
     parts, width_nbytes = [problem.from_bindings], problem.width_nbytes
-    if kernel is Kernel.SUBWORD_STEPS:
-        parts = stepped_parts(*problem.from_bindings, width_nbytes)
+    if kernel in PARTS_OF:
+        parts = PARTS_OF[kernel](*problem.from_bindings, width_nbytes)
     units = "vectors of 16 bytes" if width_nbytes == WIDEST_NBYTES else "whole words"
     atomics = ", by atomics" if width_nbytes < WORD_NBYTES else ""
-    text = reason.format(step=problem.read_step, units=units, atomics=atomics)
+    strided = ", strided in the output" * (kernel is Kernel.PIXELS and row_of_pixels(problem).strided)
+    text = reason.format(step=problem.read_step, units=units, atomics=atomics, strided=strided)
     work = class_of(kernel, paired, problem)
     bindings, limits = problem.bindings, problem.limits
     steps = [dispatch_of(kernel, *part, width_nbytes, bindings, limits, text, paired, work) for part in parts]
@@ -300,7 +322,7 @@ BY_KERNEL = (
     by_kernel(WIDTHS, Kernel.WIDE_TILES, wide_tiles, f"{PERMUTED}, in vectors of 16 bytes"),
     by_kernel((4, 8, 16), Kernel.TILES, tiles, PERMUTED),
     by_kernel((1, 2), Kernel.REGISTER_TILES, register_tiles, f"{TOGETHER}, by tiles in registers"),
-    by_kernel((1, 2), Kernel.PIXELS, pixels, "pixels, in groups of whole vectors of 16 bytes"),
+    by_kernel((1, 2), Kernel.PIXELS, pixels, "pixels{strided}, in groups of whole vectors of 16 bytes"),
     by_kernel((1, 2, 4, 8), Kernel.SHIFTED_GRID, shifted, f"{BLOCKS}, in tiles"),
     by_kernel((1, 2, 4, 8), Kernel.SHIFTED_ROWS, shifted, f"{BLOCKS}, row by row"),
     by_kernel((4,), Kernel.WORD_GRID, anything, "{units}, in tiles"),

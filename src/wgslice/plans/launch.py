@@ -214,10 +214,14 @@ def launch_of(
     if kernel in GRIDS or kernel in (Kernel.TILES, Kernel.WIDE_TILES):
         return launch_tiles(kernel, source, target, width_nbytes, limits)
     if kernel is Kernel.PIXELS:
-        axis = pixel_axis(source)
-        outer, pixels = list(target.sizes[:axis]), target.sizes[axis:]
-        each = pixels_of(source, target, width_nbytes).group_blocks
-        pieces = -(-(prod(pixels) * width_nbytes // WIDEST_NBYTES) // each)
+        axis = pixel_axis(source, target)
+        outer, size = list(target.sizes[:axis]), prod(target.sizes[axis:])
+        row = pixels_of(source, target, width_nbytes)
+        each, blocks = row.group_blocks, size * width_nbytes // WIDEST_NBYTES  # whole ones
+        if row.strided:  # those that a row touches, wherever it begins
+            extent = (target.sizes[-2] - 1) * row.target_step + row.channels
+            blocks = (extent * width_nbytes + 2 * WIDEST_NBYTES - 2) // WIDEST_NBYTES
+        pieces = -(-blocks // each)
         paired = True
     elif kernel is Kernel.SUBWORD_STEPS:
         *outer, runs, run = target.sizes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, prod
 
@@ -27,6 +28,7 @@ class Pixels:
     """Rows of pixels: what their kernel is compiled for."""
 
     channels: int
+    target_step: int  # elements from one pixel to the next in the target
     repeats: int  # times that a pixel is written in a row
     pixel_step: int  # elements from one pixel to the next in a part of the source
     channel_step: int  # elements from one channel to the next in what is read, part after part
@@ -34,7 +36,13 @@ class Pixels:
     parts: int  # stretches of the source that hold a group
     part_blocks: int  # vectors that hold what is read of a part
     apart: bool  # whether each channel has a plane of its own in the target
-    unaligned: bool  # whether some row begins or ends inside a vector
+    unaligned: bool  # whether groups begin at different elements of pixels, or rows end inside a vector
+    ahead: int  # elements of a strided pixel before its group, if as many before each group
+
+    @property
+    def strided(self) -> bool:
+        """Whether elements between the pixels of the target keep their value."""
+        return self.target_step > self.channels
 
 
 def as_pixels(source: Layout, target: Layout) -> tuple[Layout, Layout]:
@@ -53,33 +61,40 @@ def as_pixels(source: Layout, target: Layout) -> tuple[Layout, Layout]:
     return source.select(keys), target.select(keys)
 
 
-def repeats_of(source: Layout) -> int:
+def repeats_of(source: Layout, target: Layout) -> int:
     """The times that each pixel is written: the size of a broadcast dimension before the channels."""
-    return source.sizes[-2] if source.rank > 2 and source.strides[-2] == 0 else 1
+    adjacent = target.rank > 2 and target.strides[-2] <= target.sizes[-1]
+    return source.sizes[-2] if adjacent and source.strides[-2] == 0 else 1
 
 
-def pixel_axis(source: Layout) -> int:
+def pixel_axis(source: Layout, target: Layout) -> int:
     """The dimension of pixels, before that of their repeats, if there is one, and that of channels."""
-    return source.rank - 2 - (repeats_of(source) > 1)
+    return source.rank - 2 - (repeats_of(source, target) > 1)
 
 
 def pixels_of(source: Layout, target: Layout, width_nbytes: int) -> Pixels:
     """The last two dimensions as pixels and channels, or three, the one between them their repeats."""
-    channels, repeats, axis = target.sizes[-1], repeats_of(source), pixel_axis(source)
+    channels, repeats, axis = target.sizes[-1], repeats_of(source, target), pixel_axis(source, target)
     pixel_step, channel_step = source.strides[axis], source.strides[-1]
+    target_step = max(channels, target.strides[-2])
     apart, planes = has_planes(target), abs(channel_step) >= MAX_CHANNELS
-    group_blocks = channels if apart or planes else PIXEL_BLOCKS[channels]
-    unaligned = is_unaligned(target, width_nbytes, dimensions=target.rank - axis)
-    per_vector = WIDEST_NBYTES // width_nbytes  # elements in a vector
-    pixels = -(-group_blocks * per_vector // (channels * repeats)) + (unaligned and channels > 1)
+    group_blocks = target_step if apart or planes else PIXEL_BLOCKS[target_step]
+    per_vector, ahead = WIDEST_NBYTES // width_nbytes, 0  # elements in a vector
+    if target_step > channels:
+        unit = per_vector if per_vector % target_step else target_step
+        unaligned = any(stride % unit for stride in target.strides[:axis])
+        ahead = 0 if unaligned else -(target.offset % per_vector) % target_step
+    else:
+        unaligned = is_unaligned(target, width_nbytes, dimensions=target.rank - axis)
+    pixels = -(-group_blocks * per_vector // (target_step * repeats))
+    pixels += (unaligned and target_step > 1) or ahead > 0
     reach = (pixels - 1) * abs(pixel_step) + 1 + (0 if planes else (channels - 1) * abs(channel_step))
     part_blocks = -(-reach // per_vector)
     if planes:
         channel_step = part_blocks * per_vector
     parts = channels if planes else 1
-    return Pixels(
-        channels, repeats, pixel_step, channel_step, group_blocks, parts, part_blocks, apart, unaligned
-    )
+    sizes = group_blocks, parts, part_blocks
+    return Pixels(channels, target_step, repeats, pixel_step, channel_step, *sizes, apart, unaligned, ahead)
 
 
 def has_planes(target: Layout) -> bool:
@@ -93,10 +108,11 @@ def are_pixels(source: Layout, target: Layout, width_nbytes: int) -> bool:
     source, target = as_pixels(source, target)
     if not 2 <= target.rank <= MAX_RANK or target.sizes[-1] > MAX_CHANNELS:
         return False
-    repeats, axis = repeats_of(source), pixel_axis(source)
+    repeats, axis = repeats_of(source, target), pixel_axis(source, target)
     count, channels = target.sizes[axis], target.sizes[-1]
-    steps = [3] if channels == 1 else range(1, MAX_CHANNELS + 1)
-    if abs(source.strides[axis]) not in steps:
+    strided = target.strides[-2] > channels
+    steps = range(MAX_CHANNELS + 1) if strided else [3] if channels == 1 else range(1, MAX_CHANNELS + 1)
+    if abs(source.strides[axis]) not in steps or target.strides[-2] > MAX_CHANNELS:
         return False
     pixels = pixels_of(source, target, width_nbytes)
     if pixels.parts * pixels.part_blocks > MAX_BLOCKS:
@@ -111,8 +127,8 @@ def are_pixels(source: Layout, target: Layout, width_nbytes: int) -> bool:
         adjacent = target.strides[axis : axis + 2] == (repeats * channels, channels)
         if pixels.unaligned or pixels.parts > 1 or group_nbytes % each_nbytes or not adjacent:
             return False
-    adjacent = target.strides[-2] == channels and target.strides[-1] == (channels > 1)
-    return nested and adjacent and row_nbytes * channels >= MIN_ROW_NBYTES
+    adjacent = target.strides[-2] >= channels and target.strides[-1] == (channels > 1)
+    return nested and adjacent and row_nbytes * target.strides[-2] >= MIN_ROW_NBYTES
 
 
 # what is written at a step
@@ -161,15 +177,15 @@ def runs_per_word(target: Layout, width_nbytes: int) -> int:
     return (WORD_NBYTES + run_nbytes - 2) // step_nbytes + 1
 
 
-def rows_share_words(target: Layout, width_nbytes: int) -> bool:
-    """Whether two rows, of the last two dimensions, may have bytes of one word."""
+def rows_share(target: Layout, width_nbytes: int, unit_nbytes: int) -> bool:
+    """Whether two rows, of the last two dimensions, may have bytes of one word, or of one vector."""
     *outer, step = (stride * width_nbytes for stride in target.strides[:-1])
     extent = (target.sizes[-2] - 1) * step + target.sizes[-1] * width_nbytes
-    begins = target.offset * width_nbytes % WORD_NBYTES
-    alike = not any(stride % WORD_NBYTES for stride in outer)  # whether each begins at that byte of a word
+    begins = target.offset * width_nbytes % unit_nbytes
+    alike = not any(stride % unit_nbytes for stride in outer)  # whether each begins at that byte of a unit
     for size, stride in zip(reversed(target.sizes[:-2]), reversed(outer), strict=True):
-        reach = begins + extent - 1 if alike else extent + 2
-        shared = reach // WORD_NBYTES >= stride // WORD_NBYTES if alike else reach >= stride
+        reach = begins + extent - 1 if alike else extent + unit_nbytes - 2
+        shared = reach // unit_nbytes >= stride // unit_nbytes if alike else reach >= stride
         if size > 1 and shared:
             return True
         extent += (size - 1) * stride
@@ -188,12 +204,35 @@ def stepped_parts(source: Layout, target: Layout, width_nbytes: int) -> list[tup
             keys: list[int | range] = [*whole[:apart], number, *whole[apart + 1 :]]
             found.append(stepped_parts(source.select(keys), target.select(keys), width_nbytes))
         return [part for parts in found for part in parts] if all(found) else []
+
+    def share(read: Layout, written: Layout) -> bool:
+        return rows_share(as_steps(read, written, width_nbytes)[1], width_nbytes, WORD_NBYTES)
+
+    return disjoint_rows(source, target, outer, share)
+
+
+def pixel_parts(source: Layout, target: Layout, width_nbytes: int) -> list[tuple[Layout, Layout]]:
+    """A copy of pixels in parts of which no strided rows share a vector; none if there are no such parts."""
+    if not pixels_of(*as_pixels(source, target), width_nbytes).strided:
+        return [(source, target)]
+
+    def share(read: Layout, written: Layout) -> bool:
+        return rows_share(as_pixels(read, written)[1], width_nbytes, WIDEST_NBYTES)
+
+    return disjoint_rows(source, target, target.rank - row_dimensions(target, width_nbytes), share)
+
+
+def disjoint_rows(
+    source: Layout, target: Layout, outer: int, share: Callable[[Layout, Layout], bool]
+) -> list[tuple[Layout, Layout]]:
+    """All rows, or every second ones, after `outer` dimensions, if none of them share; else nothing."""
+    whole = [range(size) for size in target.sizes]
     splits = [[whole]]
     if outer:
         *before, rows = whole[:outer]
         splits.append([[*before, every_second, *whole[outer:]] for every_second in (rows[::2], rows[1::2])])
     for keys_of_parts in splits:
         parts = [(source.select(keys), target.select(keys)) for keys in keys_of_parts]
-        if not any(rows_share_words(as_steps(*part, width_nbytes)[1], width_nbytes) for part in parts):
+        if not any(share(*part) for part in parts):
             return parts
     return []
