@@ -125,6 +125,41 @@ def test_gathers_go_down_columns_where_that_is_cheaper(
 
 
 @pytest.mark.every_adapter
+@pytest.mark.parametrize(
+    ("dtype", "sizes", "profile", "ahead"),
+    [
+        ("float32", (3, 512), CPU, True),
+        ("float32", (3, 511), CPU, False),  # short rows
+        ("float32", (3, 512), GPU, False),
+        ("float32", (1, 512), CPU, False),  # no next row
+        ("int64", (2, 3, 256), CPU, True),
+        ("int64", (2, 2**16), CPU, True),
+        ("int64", (2, 2**16 + 1), CPU, False),  # rows that a cache does not hold
+    ],
+)
+def test_gathers_read_the_next_row_ahead_where_a_cache_holds_it(
+    device: wg.Device,
+    monkeypatch: pytest.MonkeyPatch,
+    dtype: str,
+    sizes: tuple[int, ...],
+    profile: Profile,
+    ahead: bool,
+) -> None:
+    monkeypatch.setattr(device, "limits", replace(device.limits, profile=profile))
+    random = np.random.default_rng(6)
+    array = np.arange(np.prod(sizes)).reshape(sizes).astype(dtype)
+    order, rows = random.permutation(sizes[-1]), random.permutation(sizes[0])[:, None]
+    x, indices = wg.asarray(array, device=device), wg.asarray(order - sizes[-1], device=device)
+    (plan,) = wg.explain(lambda: x[..., indices]).plans
+    assert ("the next row read ahead" in str(plan)) is ahead
+    assert np.array_equal(x[..., indices].numpy(), array[..., order])
+    assert np.array_equal(x[..., ::-1][rows, ..., order].numpy(), array[..., ::-1][rows, ..., order])
+    along = random.permuted(np.broadcast_to(order, sizes), axis=-1)
+    found = take_along_axis(x, wg.asarray(along, device=device), axis=-1)
+    assert np.array_equal(found.numpy(), np.take_along_axis(array, along, -1))
+
+
+@pytest.mark.every_adapter
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "int64"])
 def test_rows_a_few_elements_apart_are_not_widened_past_them(device: wg.Device, dtype: str) -> None:
     array = np.arange(40 * 6).reshape(40, 6).astype(dtype)

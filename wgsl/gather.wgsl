@@ -5,6 +5,7 @@
 // Indices are clamped to their range.
 
 override element_bytes: u32 = 4u; // bytes per element: 4, 8 or 16
+override ahead: bool = false;     // whether to load the next row too, in memory order, so that a CPU caches it
 
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
@@ -12,12 +13,14 @@ override element_bytes: u32 = 4u; // bytes per element: 4, 8 or 16
 fn gather(own: Invocation) {
     var piece = find_indexed_piece(invocation_number(own.group, own.groups, own.index));
     let words = element_bytes / 4u; // of an element
+    var unused = 0u; // as no dispatch has 0 rows, which no compiler knows: it keeps the load
+    if (ahead) { unused = source_words[find_source_ahead(piece) * words]; }
     for (var k = 0u; k < each; k++) {
         let element = next_element(&piece);
         if (element.is_one) {
             let source = (element.at.source_element + element.reached.elements) * words;
             let first = element.at.target_element * words;
-            target_words[first] = source_words[source];
+            target_words[first] = select(source_words[source], unused, ahead && copy.count == 0u);
             for (var i = 1u; i < words; i++) {
                 target_words[first + i] = source_words[source + i];
             }

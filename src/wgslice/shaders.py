@@ -256,6 +256,7 @@ def indexed_constants(step: IndexedDispatch) -> dict[str, int]:
         "masked": step.copy.masked,
         "element_bytes": step.width_nbytes,
         "down": step.rows > 1,
+        "ahead": step.ahead,
         "contested": step.winners is not None,
     }
 

@@ -11,7 +11,7 @@ from wgslice.plans.gather import MIN_WINDOW_NBYTES, IndexedWindows
 from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy
 from wgslice.plans.kernels import WIDEST_NBYTES
 from wgslice.plans.problem import PlanContext, counted
-from wgslice.plans.profiles import CACHE_LINE_NBYTES, Limits
+from wgslice.plans.profiles import CACHE_LINE_NBYTES, MAX_AHEAD_NBYTES, MIN_AHEAD_NBYTES, Limits
 from wgslice.plans.window_problem import WindowProblem
 
 
@@ -55,6 +55,16 @@ class Indexing:
     def in_order(self) -> IndexedCopy | None:
         """The scatter whose rows are copied in order, without winner indices, or None."""
         return self.wide[0].in_order()
+
+    @cached_property
+    def reads_ahead(self) -> bool:
+        """Whether invocations load the next row in order before its elements are gathered in another."""
+        copy, width_nbytes = self.wide
+        steps = [(abs(table.step) * width_nbytes, table.extent) for table in copy.tables if table.strides[-1]]
+        row_nbytes = sum(step * extent for step, extent in steps)
+        in_line = all(step < CACHE_LINE_NBYTES for step, _ in steps)
+        pays = MIN_AHEAD_NBYTES <= row_nbytes <= MAX_AHEAD_NBYTES
+        return self.limits.profile.contiguous and len(copy.sizes) > 1 and in_line and pays
 
     @property
     def run_nbytes(self) -> int:
