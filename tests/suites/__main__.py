@@ -133,13 +133,11 @@ def judged(
         counts[kind] += 1
         if kind == verdicts.FAILED:
             print(f"suites: {suite.name}: failed: {record['id']}: {record['error']}", flush=True)
-    passed = [record for record in records if verdicts.is_pass(record, suite.creation)]
     result = {
         "repository": suite.repository,
         "commit": suite.commit,
         "tests": len(records),
         **{kind: counts[kind] for kind in verdicts.CLASSES},
-        "passed without a move": sum(not record["moves"] + record["readbacks"] for record in passed),
         "moves": sum(record["moves"] for record in records),
         "seconds": round(seconds),
     }

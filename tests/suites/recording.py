@@ -41,7 +41,7 @@ class Record:
     def __init__(self) -> None:
         self.calls = 0  # of functions and methods with tensors, the outermost ones
         self.creations = 0
-        self.moves = 0  # plans that ran on the GPU
+        self.moves = 0  # plans that ran on the GPU; uploads are none
         self.readbacks = 0
         self.ended_by = ""  # the last call's exception type, if it raised
         self.refused: list[str] = []  # names of calls that raised ComputationRefused

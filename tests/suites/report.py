@@ -58,7 +58,7 @@ def with_table(text: str, results: Mapping[str, Any]) -> str:
 
 def table(results: Mapping[str, Any]) -> str:
     """Return a row for each suite, and one of sums."""
-    names = ("tests", *CLASSES, "passed without a move")
+    names = ("tests", *CLASSES)
     rows: list[Sequence[str]] = [("suite", "commit", *names), ("---", "---", *["---:"] * len(names))]
     for name, result in results.items():
         address = f"https://github.com/{result['repository']}/tree/{result['commit']}"

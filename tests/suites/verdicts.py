@@ -1,8 +1,10 @@
 """Verdicts on tests from their records, and the lists of tests that are left out.
 
-A test passes if the suite passes it and it moved elements on the GPU, or compared a shape or an error that
-wgslice gave. Every other test is listed in `left_out/NAME.toml`, by id, with class and reason; one that is
-not listed has failed. No verdict depends on an error's words.
+A test passes if the suite passes it and it moved elements on the GPU: a plan ran, or elements were read back.
+Uploads do not count, since most tests prepare data by them. A test that compared only a shape, a dtype, no
+elements or an error that wgslice gave is in a class of its own. Every other test is listed in
+`left_out/NAME.toml`, by id, with class and reason; one that is not listed has failed. No verdict depends on
+an error's words.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-PASSED, REFUSED, NOT_APPLICABLE, MISSING, FAILED = CLASSES = (
+PASSED, UNMOVED, REFUSED, NOT_APPLICABLE, MISSING, FAILED = CLASSES = (
     "passed",
+    "passed without a move",
     "refused",
     "not applicable",
     "missing",
@@ -48,7 +51,7 @@ def matcher(pattern: str) -> re.Pattern[str]:
 
 
 def is_pass(record: Record, creation: Sequence[str] = ()) -> bool:
-    """Whether a test passed and asked something of wgslice, other than to be refused."""
+    """Whether a test passed, moving or not, and asked something of wgslice, other than to be refused."""
     asked = record["calls"] + (record["creations"] if record["id"].startswith(tuple(creation)) else 0)
     return bool(record["outcome"] == "passed" and asked and record["ended_by"] != "ComputationRefused")
 
@@ -56,7 +59,7 @@ def is_pass(record: Record, creation: Sequence[str] = ()) -> bool:
 def verdict(record: Record, left_out: Sequence[LeftOut], creation: Sequence[str] = ()) -> str:
     """Return the class of a test; a listed refusal needs an exception other than of a comparison."""
     if is_pass(record, creation):
-        return PASSED
+        return PASSED if record["moves"] + record["readbacks"] else UNMOVED
     kind = next((each.kind for each in left_out if each.holds(record["id"])), FAILED)
     has_raised = record["ended_by"] or record["error"] not in ("", "AssertionError")
     return FAILED if kind == REFUSED and not (has_raised or record["refusal"]) else kind
