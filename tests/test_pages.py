@@ -124,7 +124,10 @@ def test_what_pages_show_is_compared(tmp_path: Path) -> None:
 
 
 # Each a program of its own, in turns one before the change and one after it.
-PROGRAMS = [(page, program.text) for page in PAGES for program in blocks(page, "py")]
+ALONE = "import fastplotlib"  # of a program without one before it, whose package no tier installs
+PROGRAMS = [
+    (page, program.text) for page in PAGES for program in blocks(page, "py") if ALONE not in program.text
+]
 
 
 def run_program(program: str, tmp_path: Path, **variables: str) -> None:
@@ -152,6 +155,13 @@ def test_programs_run_before_the_change(tmp_path: Path, program: str) -> None:
 def test_programs_run_after_the_change(device: wg.Device, tmp_path: Path, program: str) -> None:
     assert "wgslice" in program
     run_program(program, tmp_path, WGSLICE_ADAPTER=device.adapter.backend)
+
+
+@pytest.mark.deep
+def test_the_program_of_fastplotlib_runs(tmp_path: Path) -> None:
+    pytest.importorskip("fastplotlib", reason="neither an extra nor a tier installs it")
+    (program,) = [each.text for page in PAGES for each in blocks(page, "py") if ALONE in each.text]
+    run_program(program, tmp_path, RENDERCANVAS_FORCE_OFFSCREEN="1")  # without a package for windows
 
 
 def test_what_pages_change_is_all_that_changes() -> None:
