@@ -15,8 +15,7 @@ from test_kernels import CONDITIONS
 
 from wgslice.plans.kernels import INSERTING, LAST_WRITERS, OF_INDICES, OF_WINDOWS, SCATTERING, Kernel
 from wgslice.plans.launch import GRIDS, UNIT_GRIDS
-from wgslice.plans.pixels import MAX_BLOCKS
-from wgslice.plans.profiles import PIXEL_BLOCKS
+from wgslice.plans.profiles import MAX_PIXEL_BLOCKS, PIXEL_BLOCKS
 from wgslice.shaders import entry_point, kernel_module
 
 
@@ -193,7 +192,7 @@ def test_nested_indices_are_clamped() -> None:
 
 
 def test_the_kernel_of_pixels_has_room_for_what_a_group_reads() -> None:
-    assert f"window: array<u32, {4 * MAX_BLOCKS}>;" in kernel_module(Kernel.PIXELS)
+    assert f"window: array<u32, {4 * MAX_PIXEL_BLOCKS}>;" in kernel_module(Kernel.PIXELS)
     assert kernel_module(Kernel.PIXELS).count("    write_group_block(group, ") == max(PIXEL_BLOCKS.values())
 
 

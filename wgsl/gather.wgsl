@@ -9,6 +9,22 @@ override ahead: bool = false;     // whether to load the next row too, in memory
 
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
+// The element that a piece would read of the next row if rows were copied in order: one load per piece brings all of
+// that row into a CPU's cache. Beyond the last row it may be any, which WGSL allows to read.
+fn find_source_ahead(piece: IndexedPiece) -> u32 {
+    let last = copy.rank - 1u;
+    let ahead = moved(piece.next, last - 1u, 1u);
+    var element = ahead.source_element;
+    for (var t = 0u; t < tables; t++) {
+        var index = min(piece.number, piece.bounds.extents[t] - 1u);
+        if (copy.table_strides[2u * t + last / 4u][last % 4u] == 0u) {
+            index = find_in_table(ahead.entries[t], piece.bounds.extents[t], piece.bounds.wraps[t]).value;
+        }
+        element += index * piece.bounds.steps[t];
+    }
+    return element;
+}
+
 @compute @workgroup_size(workgroup_size)
 fn gather(own: Invocation) {
     var piece = find_indexed_piece(invocation_number(own.group, own.groups, own.index));

@@ -263,7 +263,8 @@ def tiles(block: np.void, step: Dispatch, source: Observed, _target: Observed) -
 def register_tiles(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
     """Mirrors `wgsl/register_tiles.wgsl`."""
     tiles, width, side = int(block["rank"]) - 3, step.width_nbytes, np.arange(4, dtype=np.uint32)
-    number = np.minimum(invocation_numbers(step.share), block["count"] - np.uint32(1))
+    numbers = invocation_numbers(step.share)
+    number = np.minimum(numbers, block["count"] - np.uint32(1))
     source_first, target_first = (
         first[:, None, None] + np.arange(step.share.each, dtype=np.uint32)[:, None] * block[strides][tiles]
         for first, strides in zip(
@@ -273,7 +274,7 @@ def register_tiles(block: np.void, step: Dispatch, source: Observed, _target: Ob
     per_word, word = np.uint32(WORD_NBYTES // width), np.arange(width, dtype=np.uint32)
     columns = (source_first + side * block["source_strides"][tiles + 2]) // per_word
     rows = (target_first + side * block["target_strides"][tiles + 1]) // per_word
-    by = number[:, None, None, None]
+    by = numbers[:, None, None, None]
     read = source.elements(columns[..., None] + word, WORD_NBYTES, by)
     values = read.view(f"V{width}").swapaxes(-1, -2)
     return Writes(WORD_NBYTES, rows[..., None] + word, np.ascontiguousarray(values), by)

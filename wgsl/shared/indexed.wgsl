@@ -169,22 +169,6 @@ fn find_indexed_piece(invocation: u32) -> IndexedPiece {
     return IndexedPiece(next, first, step, bounds, find_reached(next.entries, bounds), is_left_over(piece, copy.count));
 }
 
-// The element that a piece would read of the next row if rows were copied in order: one load per piece brings all of
-// that row into a CPU's cache. Beyond the last row it may be any, which WGSL allows to read.
-fn find_source_ahead(piece: IndexedPiece) -> u32 {
-    let last = copy.rank - 1u;
-    let ahead = moved(piece.next, last - 1u, 1u);
-    var element = ahead.source_element;
-    for (var t = 0u; t < tables; t++) {
-        var index = min(piece.number, piece.bounds.extents[t] - 1u);
-        if (copy.table_strides[2u * t + last / 4u][last % 4u] == 0u) {
-            index = find_in_table(ahead.entries[t], piece.bounds.extents[t], piece.bounds.wraps[t]).value;
-        }
-        element += index * piece.bounds.steps[t];
-    }
-    return element;
-}
-
 struct IndexedElement {
     at: IndexedPosition, // without the tables' offsets
     reached: Reached,    // the tables' offsets

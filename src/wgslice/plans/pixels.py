@@ -9,7 +9,7 @@ from math import inf, prod
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES
-from wgslice.plans.profiles import PIXEL_BLOCKS
+from wgslice.plans.profiles import MAX_PIXEL_BLOCKS, PIXEL_BLOCKS
 
 
 def is_unaligned(target: Layout, width_nbytes: int, dimensions: int = 1) -> bool:
@@ -20,7 +20,6 @@ def is_unaligned(target: Layout, width_nbytes: int, dimensions: int = 1) -> bool
 
 MAX_CHANNELS = 4  # of a pixel
 MIN_ROW_NBYTES = 64  # a row that holds the largest group of vectors
-MAX_BLOCKS = 12  # vectors of 16 bytes that the kernel holds; Mali's compiler keeps more than 15 in memory
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ def are_pixels(source: Layout, target: Layout, width_nbytes: int) -> bool:
     if abs(source.strides[axis]) not in steps or target.strides[-2] > MAX_CHANNELS:
         return False
     pixels = pixels_of(source, target, width_nbytes)
-    if pixels.parts * pixels.part_blocks > MAX_BLOCKS:
+    if pixels.parts * pixels.part_blocks > MAX_PIXEL_BLOCKS:
         return False
     row_nbytes = count * repeats * width_nbytes
     if has_planes(target):
