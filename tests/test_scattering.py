@@ -419,8 +419,7 @@ def test_the_later_one_wins_over_several_dispatches(
 
 
 @on_one_adapter
-def test_one_dispatch(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Indices that the host knows take no last-writer pass, repeated or not."""
+def test_host_indices_take_no_last_writer_pass(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     x = wg.zeros((20, 16, 16, 3), "u1", device=device)
     y = wg.zeros((20, 16, 16, 3), "u1", device=device)
     plans = recorded_plans(monkeypatch)
@@ -429,7 +428,10 @@ def test_one_dispatch(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> Non
     x[:, [1, 1], [2, 2]] = y[:, :2, 0]
     x[x.numpy() > 1] = 1  # nothing
     x[..., [True, False, True]] = 1
-    assert [len(plan.steps) for plan in plans] == [1, 1, 1, 1]
+    assert len(plans) == 4
+    assert not any("last_writer" in str(plan) for plan in plans)
+    x[wg.asarray(np.zeros(20, int), device=device)] = y
+    assert "last_writer" in str(plans[-1])
 
 
 @pytest.mark.parametrize("span", [40, 100_000])
