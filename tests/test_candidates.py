@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 import pytest
+from helpers import check_bytes, copied, random_bytes
 from planning import dispatches_of, only_dispatch, planned_copy, preferring
+from reference.plans import run_plan
 
 from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU
+from wgslice.plans.steps import Dispatch
 
 KNOWN = preferring(GPU)  # whose costs know every kernel
 PARTS = {"bulk and end", "split by binding size"}
@@ -135,6 +139,41 @@ def test_rows_are_cut_into_strips_where_cache_lines_compete(
     names = {choice.name for choice in planned_copy(preferring(CPU), source, target, width).choices}
     assert any(name.endswith(" in strips") for name in names) is stripped
     assert not any(name.endswith(" in strips") for name in applicable(source, target, width))  # on a GPU
+
+
+@pytest.mark.parametrize(
+    ("width", "source", "rows"),
+    [
+        # less in a run and its repeats than an invocation copies: 256 runs for each repeat, or all
+        (4, Layout.of((512, 2, 3), (3, 0, 1)), (2, 2, 256, 3)),
+        (4, Layout.of((300, 2, 3), (-3, 0, 1), 897), (1, 2, 300, 3)),
+        (4, Layout.of((512, 5, 3), (4, 0, 1)), (2, 5, 256, 3)),
+        (4, Layout.of((512, 6, 3), (4, 0, 1)), None),
+        (8, Layout.of((512, 2, 3), (3, 0, 1)), (2, 2, 256, 3)),
+        (8, Layout.of((512, 3, 3), (3, 0, 1)), None),
+        (4, Layout.of((512, 2, 3), (3, 1, 1)), None),
+        # one dimension more
+        (4, Layout.of((3, 300, 2, 3), (2000, 3, 0, 1)), (3, 1, 2, 300, 3)),
+        (4, Layout.of((2,) * 6 + (3,), (99, 48, 23, 11, 5, 0, 1)), (2, 2, 2, 2, 1, 2, 2, 3)),
+        (4, Layout.of((2,) * 7 + (3,), (199, 99, 48, 23, 11, 5, 0, 1)), None),
+    ],
+)
+def test_short_repeated_runs_are_copied_repeat_by_repeat(
+    width: int, source: Layout, rows: tuple[int, ...] | None
+) -> None:
+    target, name = Layout.packed(source.sizes), "rows of pairs in strips"
+    plan = planned_copy(preferring(CPU), source, target, width)
+    found = [choice for choice in plan.choices if choice.name == name]
+    assert name not in applicable(source, target, width)  # on a GPU
+    assert len(found) == (rows is not None)
+    for choice in found:
+        (step,) = choice.steps
+        assert isinstance(step, Dispatch)
+        assert step.target.sizes == rows
+        before, after = (random_bytes(side.stop * width, 1) for side in (source, target))
+        expected = copied(before, source, after, target, width)
+        run_plan(replace(plan, steps=choice.steps), before, after)
+        check_bytes(after, expected)
 
 
 PIXEL_ROWS = Layout.of((9, 32, 3), (128, -3, 1), 93)  # mirrored RGB, rows of 96 bytes

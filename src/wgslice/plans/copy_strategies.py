@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf, prod
+from operator import attrgetter
 from typing import TypeAlias
 
 from wgslice.arguments import MAX_RANK
@@ -238,23 +239,31 @@ def dispatches(kernel: Kernel, reason: str, paired: bool, problem: Problem) -> S
 
 # copies in strips
 
+strips_of_rows, repeats = attrgetter("strips"), attrgetter("repeats")
+
 
 def in_strips(
-    widths: Sequence[int], kernel: Kernel, applies: Applies[Problem], reason: str
+    widths: Sequence[int],
+    kernel: Kernel,
+    applies: Applies[Problem],
+    reason: str,
+    strips: Callable[[Problem], Sequence[Problem]] = strips_of_rows,
+    *,
+    paired: bool = False,
 ) -> tuple[Sequence[int], Copying]:
     """A row of the table that applies a kernel to one strip after another, with its element widths."""
-    _, row = by_kernel(widths, kernel, applies, f"{reason}, a strip of all rows at a time")
+    _, row = by_kernel(widths, kernel, applies, reason, paired=paired)
 
     def against(problem: Problem) -> Reason | None:
-        if not problem.strips:
+        if not strips(problem):
             return OTHER
-        return next((reason for reason in map(row.applies, problem.strips) if reason is not None), None)
+        return next((reason for reason in map(row.applies, strips(problem)) if reason is not None), None)
 
     def least(problem: Problem) -> float:
-        return sum(map(row.lower_bound, problem.strips))
+        return sum(map(row.lower_bound, strips(problem)))
 
     def build(problem: Problem) -> Sequence[Step]:
-        return [step for strip in problem.strips for step in row.build(strip)]
+        return [step for strip in strips(problem) for step in row.build(strip)]
 
     return widths, Strategy(f"{row.name} in strips", against, least, build)
 
@@ -310,6 +319,7 @@ def chosen_steps(
     return [step for step in steps if isinstance(step, BufferCopies | Dispatch)] if all(choices) else []
 
 
+STRIPS = "a strip of all rows at a time"
 TOGETHER = "sub-word elements packed into words"
 PERMUTED = "a permuted input, through workgroup memory"
 BLOCKS = "vectors of 16 bytes from any byte offset, input stride {step}"
@@ -329,13 +339,16 @@ BY_KERNEL = (
     by_kernel((8,), Kernel.PAIR_GRID, anything, "{units}, in tiles"),
     by_kernel(WIDTHS, Kernel.WIDE_GRID, vectors, "{units}, in tiles"),
     by_kernel(WIDTHS, Kernel.WIDE_ROWS, vectors, "{units}, row by row"),
-    in_strips((16,), Kernel.WIDE_ROWS, vectors, "{units}"),
+    in_strips((16,), Kernel.WIDE_ROWS, vectors, f"{{units}}, {STRIPS}"),
     by_kernel((4, 8), Kernel.ROWS, anything, "{units}, row by row"),
-    in_strips((4, 8), Kernel.ROWS, anything, "{units}"),
+    in_strips((4, 8), Kernel.ROWS, anything, f"{{units}}, {STRIPS}"),
     by_kernel((4, 8), Kernel.ROWS, pairs, "{units}, two dimensions per row", paired=True),
+    in_strips(
+        (4, 8), Kernel.ROWS, pairs, "{units}, two dimensions per row, repeat by repeat", repeats, paired=True
+    ),
     by_kernel((1, 2), Kernel.SUBWORD_ROWS, subword_pairs, f"{TOGETHER}, two dimensions per row", paired=True),
     by_kernel((1, 2), Kernel.SUBWORD_ROWS, subword_rows, f"{TOGETHER}, row by row"),
-    in_strips((1, 2), Kernel.SUBWORD_ROWS, subword_rows, TOGETHER),
+    in_strips((1, 2), Kernel.SUBWORD_ROWS, subword_rows, f"{TOGETHER}, {STRIPS}"),
     by_kernel((1, 2), Kernel.SUBWORD_STEPS, subword_steps, f"{TOGETHER}, strided in the output"),
     by_kernel((1, 2), Kernel.SUBWORD_RUNS, subword_runs, f"{TOGETHER}, in short runs"),
     by_kernel(WIDTHS, Kernel.SLICE1, anything, "one element per invocation{atomics}"),

@@ -171,6 +171,7 @@ def cut_end(
 STRIP_NBYTES = 256
 MIN_STRIP_NBYTES = 32  # two elements of any width, and a row that any kernel takes
 COMPETING_NBYTES = 256
+REPEATED_RUNS = 256  # that are copied for each repeat in turn, while they are cached
 
 
 def strip_by_strip(source: Layout, target: Layout, each: int) -> tuple[Layout, Layout]:
@@ -254,6 +255,23 @@ class Problem:
             read, written = (side.select([*outer, part]) for side in (self.source, self.target))
             strips.append(self.of(*strip_by_strip(read, written, min(each, len(part)))))
         return strips if all(strip.pattern == "short-stride" for strip in strips) else []
+
+    @cached_property
+    def repeats(self) -> list[Problem]:
+        """Short repeated runs with the repeats outside, so that the rows of a CPU are long; or none."""
+        profile = self.limits.profile
+        if not (3 <= self.rank < MAX_RANK and self.source.strides[-2] == 0 and profile.contiguous):
+            return []
+        *_, count, repeats, run = self.target.sizes
+        if repeats * run * self.width_nbytes >= max(profile.words_each, default=0) * WORD_NBYTES:
+            return []
+        each = gcd(count, REPEATED_RUNS)
+        if each * run * self.width_nbytes < STRIP_NBYTES:
+            each = count
+        *outer, before, repeated, last = range(self.rank)
+        order = *outer, before, repeated + 1, before + 1, last + 1
+        sides = self.source, self.target
+        return [self.of(*(side.divided(before, each).permuted(order) for side in sides))]
 
     # reasons
 
