@@ -66,6 +66,12 @@ fn row_block(row: Row, position: u32) -> vec4<u32> {
     } else {
         value = block_of_steps(row, position);
     }
+    return with_fill(row, position, value);
+}
+
+// Replaces the bytes of a block that are outside of the input.
+fn with_fill(row: Row, position: u32, block: vec4<u32>) -> vec4<u32> {
+    var value = block;
     if (filled) {
         let start = clamp(bitcast<i32>(row.low - position), 0, 16);
         let stop = clamp(bitcast<i32>(row.high - position), start, 16);
@@ -109,9 +115,20 @@ fn window_rows(own: Invocation) {
     let row = find_row(piece.row);
     let extent = find_extent(row.start, copy.row_bytes, 16u);
     let first = first_unit(piece, extent.whole_unit, extent.stop_unit);
+    let position = first * 16u - row.start;
+    let source = row.source + position;
+    let carried = contiguous && distance == 1u && !mirrored; // whether each source block is loaded once
+    var near = vec4(0u);
+    if (carried) {
+        near = block_after(source, 0u);
+    }
     for (var k = 0u; k < each; k++) {
         let block = first + k * unit_step();
-        if (contiguous || block < extent.stop_unit) {
+        if (carried) {
+            let far = block_after(source, k + 1u);
+            target_blocks[block] = with_fill(row, position + 16u * k, join(near, far, source % 16u));
+            near = far;
+        } else if (contiguous || block < extent.stop_unit) {
             target_blocks[block] = row_block(row, block * 16u - row.start);
         }
     }
