@@ -11,7 +11,7 @@
 // at least max(each, 1) whole blocks in each row, at any alignment.
 
 override element_bytes: u32 = 4u; // bytes per element, kept in order in a reversed row: 1, 2, 4, 8 or 16
-override clipped: bool = true;    // whether some row is not written, or written in part
+override clipped: bool = true;    // whether some row is not written, or in part, or has fewer whole blocks than a piece
 
 @compute @workgroup_size(workgroup_size)
 fn insert_rows(own: Invocation) {

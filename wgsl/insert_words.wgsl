@@ -2,7 +2,8 @@
 // whole blocks insert_rows has written.
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
-//   piece         ->  `each` consecutive words; with `ends`, words of the block with the row's head, or with its tail
+//   piece         ->  `each` consecutive words; with `ends`, words of the block with the row's head, with its tail, or,
+//                     where a row has one piece, of both
 //
 // A row is the last dimension in use: contiguous on both sides, with one or more channels per index, forwards or with
 // reversed indices. Words are shared with other rows or with bytes outside all windows, so the target is atomic: an
@@ -43,16 +44,23 @@ fn insert_words(own: Invocation) {
         return;
     }
     let row = find_tensor_row(piece.row, 16u);
-    var start = row.extent.start;
-    var stop = row.extent.stop;
-    var first = start / 4u + piece.number * each;
-    if (ends && piece.number == 0u) {
-        stop = min(stop, row.extent.whole_unit * 16u);
-    } else if (ends) {
-        start = max(start, max(row.extent.stop_unit, row.extent.whole_unit) * 16u);
-        first = start / 4u;
+    let extent = row.extent;
+    if (!ends) {
+        write_words(row, extent.start / 4u + piece.number * each, extent.start, extent.stop);
+    } else {
+        if (piece.number == 0u) {
+            write_words(row, extent.start / 4u, extent.start, min(extent.stop, extent.whole_unit * 16u));
+        }
+        if (piece.number + 1u == copy.pieces) {
+            let start = max(extent.start, max(extent.stop_unit, extent.whole_unit) * 16u);
+            write_words(row, start / 4u, start, extent.stop);
+        }
     }
-    for (var k = 0u; k < each; k++) {
+}
+
+// Writes the bytes from `start` to before `stop` of a row, in consecutive words from `first` on.
+fn write_words(row: TensorRow, first: u32, start: u32, stop: u32) {
+    for (var k = 0u; k < select(each, 4u, ends); k++) {
         let base = (first + k) * 4u;
         if (base < stop && start < stop) {
             let inside = below_byte(stop - base) & ~below_byte(max(start, base) - base);
@@ -79,7 +87,7 @@ fn won_bytes(row: TensorRow, base: u32) -> u32 {
     var won = 0u;
     for (var i = 0u; i < 4u; i += bytes) {
         let byte = clamp(base + i, row.extent.start, row.extent.stop - 1u);
-        let index = (byte - row.start) / tensor_stride_of(copy.rank - 1u);
+        let index = divide_by(byte - row.start, copy.rank - 1u);
         won = insertBits(won, select(0u, 0xffffffffu, wins(row.winner + index, row.window)), i * 8u, bytes * 8u);
     }
     return won;

@@ -19,7 +19,6 @@ fn last_writer_rows(own: Invocation) {
     }
     let row = find_tensor_row(piece.row, 16u);
     let winner = copy.winner_base + row.window;
-    let index_bytes = tensor_stride_of(copy.rank - 1u);
     for (var k = 0u; k < each; k++) {
         let block = row.extent.first_unit + piece.number + k * copy.pieces;
         if (block * 16u < row.extent.stop) {
@@ -28,8 +27,8 @@ fn last_writer_rows(own: Invocation) {
             if (block < row.extent.whole_unit || block >= row.extent.stop_unit) {
                 let start = max(row.extent.start, block * 16u);
                 let stop = min(row.extent.stop, block * 16u + 16u);
-                place = row.winner + (start - row.start) / index_bytes;
-                last = row.winner + (stop - row.start - 1u) / index_bytes;
+                place = row.winner + divide_by(start - row.start, copy.rank - 1u);
+                last = row.winner + divide_by(stop - row.start - 1u, copy.rank - 1u);
             }
             for (; place <= last; place++) {
                 atomicMax(&new_winners[place], winner);

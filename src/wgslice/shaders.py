@@ -167,7 +167,10 @@ def fill_windows(block: Block, step: WindowDispatch) -> Sequence[int]:
     if step.winners is not None:
         block["winner_offset"], block["winner_base"] = step.winners.offset % 2**32, step.winners.base
         block["block_winners"] = step.winners.block_winners
-    return [dimension.inner for dimension in step.dimensions]
+    divisors = [dimension.inner for dimension in step.dimensions]
+    if step.row_nbytes:
+        divisors[-1] = step.dimensions[-1].tensor_stride
+    return divisors
 
 
 def fill_indexed(block: Block, step: IndexedDispatch) -> Sequence[int]:

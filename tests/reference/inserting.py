@@ -111,16 +111,22 @@ def insert_words(
     pieces = find_pieces(block, step.share, int(block["count"] * block["window_size"]))
     rows = find_tensor_rows(block, step, tables, pieces.row)
     start, stop = rows.extents.start, rows.extents.stop
-    first = start // np.uint32(WORD_NBYTES) + pieces.number * np.uint32(step.share.each)
+    number, each = pieces.number, step.share.each
+    ranges = [(number >= 0, start // np.uint32(WORD_NBYTES) + number * np.uint32(each), start, stop)]
     if step.ends:
-        head, whole, behind = pieces.number == 0, rows.extents.whole_unit, rows.extents.stop_unit
+        whole, behind, each = rows.extents.whole_unit, rows.extents.stop_unit, WIDEST_NBYTES // WORD_NBYTES
         tail = np.maximum(start, np.maximum(whole, behind) * NBYTES)
-        start, stop = np.where(head, start, tail), np.where(head, np.minimum(stop, whole * NBYTES), stop)
-        first = start // np.uint32(WORD_NBYTES)
-    taken_nbytes = np.arange(WORD_NBYTES * step.share.each, dtype=np.uint32)
+        head, tails = number == 0, number + np.uint32(1) == step.share.pieces
+        ranges = [
+            (head, start // np.uint32(WORD_NBYTES), start, np.minimum(stop, whole * NBYTES)),
+            (tails, tail // np.uint32(WORD_NBYTES), tail, stop),
+        ]
+    written, first, start, stop = (np.concatenate(sides) for sides in zip(*ranges, strict=True))
+    taken_nbytes = np.arange(WORD_NBYTES * each, dtype=np.uint32)
     byte = np.asarray(first[:, None] * np.uint32(WORD_NBYTES) + taken_nbytes, np.uint32)
-    owner = np.broadcast_to(np.arange(len(byte), dtype=np.uint32)[:, None], byte.shape)
-    mine = (byte >= start[:, None]) & (byte < stop[:, None])
+    owners = np.tile(np.arange(len(number), dtype=np.uint32), len(ranges))
+    owner = np.broadcast_to(owners[:, None], byte.shape)
+    mine = written[:, None] & (byte >= start[:, None]) & (byte < stop[:, None])
     byte, owner = byte[mine], owner[mine]
     kept = own_rows(block, step, tables, rows, owner)
     if winners_rows(step):

@@ -17,7 +17,7 @@ struct Windows {
     begins: array<vec4<u32>, 2>,         // first index of the tensor in use
     extents: array<vec4<u32>, 2>,        // indices of the tensor in use
     inners: array<vec4<u32>, 2>,         // product of the sizes of later dimensions; for rows, without the last
-    multipliers: array<vec4<u32>, 2>,    // of the divisors `inners`
+    multipliers: array<vec4<u32>, 2>,    // of the divisors `inners`; for rows, the last one is the bytes per index
     shifts: array<vec4<u32>, 2>,         // bits, for the same divisors
     tensor_strides: array<vec4<u32>, 2>, // places, modulo 2^32
     batch_strides: array<vec4<u32>, 2>,  // elements, modulo 2^32

@@ -147,7 +147,7 @@ def block_seconds(problem: WindowProblem, work: ClassCost) -> float:
 def launch_blocks(problem: WindowProblem, kernel: Kernel) -> tuple[int, int]:
     """Returns invocations per row and blocks per invocation: those that take the least estimated time.
 
-    In blocked pieces no more than every row has; unaligned rows begin or end inside a block.
+    In blocked pieces of extracted rows no more than every row has; inserted rows may have fewer.
     """
     row, profile = problem.row, problem.limits.profile
     if not profile.contiguous:
@@ -155,12 +155,16 @@ def launch_blocks(problem: WindowProblem, kernel: Kernel) -> tuple[int, int]:
     work = profile.costs.classes[class_of(kernel, problem)]
     block_s = block_seconds(problem, work)
     most = row.nbytes // WIDEST_NBYTES
-    least = most  # whole blocks of a row, wherever it begins
-    if problem.unaligned:
-        least = (row.nbytes - WIDEST_NBYTES + 1) // WIDEST_NBYTES
+    least = most if problem.inserts else whole_blocks(problem)
     choices = [each for each in BLOCKS_EACH if each <= max(min(least, profile.window_blocks), 1)]
     each = min(choices, key=lambda each: -(-most // each) * (work.invocation_s + each * block_s))
     return -(-most // each), each
+
+
+def whole_blocks(problem: WindowProblem) -> int:
+    """The whole blocks that every row has, wherever it begins."""
+    unaligned_nbytes = (WIDEST_NBYTES - 1) * problem.unaligned
+    return (problem.row.nbytes - unaligned_nbytes) // WIDEST_NBYTES
 
 
 def bound_batch(problem: WindowProblem, numbers: Numbers, part: Sequence[range]) -> Layout:
@@ -225,7 +229,12 @@ def inserted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
     reason = f"window rows (contiguous{' or reversed' * row.mirrored}), in vectors of 16 bytes"
     of_ends = "heads and tails of unaligned rows, word by word"
     whole: dict[str, Any] = {"pieces": pieces, "each": each}
-    at_ends: dict[str, Any] = {"pieces": END_PIECES, "each": BLOCK_WORDS, "ends": True}
+    end_pieces = 1 if problem.limits.profile.contiguous else END_PIECES
+    at_ends: dict[str, Any] = {
+        "pieces": end_pieces,
+        "each": BLOCK_WORDS * END_PIECES // end_pieces,
+        "ends": True,
+    }
     for band in problem.bands_of_blocks:
         yield from winners(problem, band)
         target = problem.binding(band)
@@ -239,7 +248,7 @@ def inserted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
                 source = batch_binding(problem, some, part)
                 if blocks.nbytes:  # else no row has a whole block
                     sides = blocks, source.in_whole(WIDEST_NBYTES)
-                    whole["clipped"] = leave or band.contested
+                    whole["clipped"] = leave or band.contested or each > whole_blocks(problem)
                     yield dispatch(problem, Kernel.INSERT_ROWS, band, some, sides, reason, **whole)
                 if problem.unaligned or leave:
                     sides = target, source
