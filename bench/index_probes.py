@@ -39,7 +39,7 @@ class IndexProbe(NamedTuple):
 
     def steps(self, nbytes: int, limits: Limits) -> Sequence[IndexedDispatch]:
         """Return the dispatch that copies columns of rows, about `nbytes` in all."""
-        if self.kernel in (Kernel.MASKED_WORDS, Kernel.MASKED_VALUES):
+        if self.kernel in (Kernel.MASKED_WORDS, Kernel.MASKED_PAIRS, Kernel.MASKED_VALUES):
             return self.masked_steps(nbytes, limits)
         if self.access:
             return self.steps_of_rows(nbytes, limits)
@@ -101,4 +101,5 @@ def index_probes() -> Iterator[IndexProbe]:
         yield IndexProbe(Kernel.SCATTER, width)
     for width in (1, 2, 4, 8, 16):
         yield IndexProbe(Kernel.SCATTER_IN_ORDER, width)
+    yield IndexProbe(Kernel.MASKED_PAIRS, 8)
     yield IndexProbe(*LAST_WRITERS[:2])

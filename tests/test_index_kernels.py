@@ -61,6 +61,7 @@ def test_reference_implementations_write_what_numpy_does(kernel: Kernel, profile
         Kernel.SCATTER,
         Kernel.SCATTER_IN_ORDER,
         Kernel.MASKED_WORDS,
+        Kernel.MASKED_PAIRS,
         Kernel.MASKED_VALUES,
     ],
     ids=lambda kernel: kernel.value,

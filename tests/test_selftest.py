@@ -152,6 +152,7 @@ FAULTS = {
         ),
         Fault(Kernel.SCATTER_IN_ORDER, "words without what is there", "& ~mask)", "& mask)"),
         Fault(Kernel.MASKED_WORDS, "a word of ones", "& ~written)", "& written)"),
+        Fault(Kernel.MASKED_PAIRS, "what is false", "value, written)", "value, true)"),
         Fault(Kernel.MASKED_VALUES, "what is false", "(bits & 1u) == 1u);", "true);"),
         Fault(
             Kernel.LAST_WRITER_INDICES, "the first one's", "atomicMax(&new_winners", "atomicMin(&new_winners"

@@ -267,6 +267,22 @@ def masked_words(
     return Writes(WORD_NBYTES, word, values, owner)
 
 
+def masked_pairs(
+    block: np.void, step: IndexedDispatch, source: Observed, target: Observed, tables: Tables
+) -> Writes:
+    """Mirrors `wgsl/masked_pairs.wgsl`."""
+    width, pieces = step.width_nbytes, find_pieces(block, step.share, 1)
+    nowhere = np.zeros_like(pieces.row)
+    owner, element = taken(step.share, pieces, nowhere, nowhere + block["elements"])
+    written = tables.indices[block["table_offsets"][0] + element] != 0
+    if not step.share.contiguous:
+        owner, element, written = owner[written], element[written], written[written]
+    read = block["source_offset"] + element * block["source_strides"][0]
+    copied = Copied(read, block["target_offset"] + element, owner)
+    writes, kept = write_elements(source, copied, width, width), target.elements(copied[1], width, owner)
+    return writes._replace(values=np.where(written, writes.values, kept))
+
+
 def masked_values(
     block: np.void, step: IndexedDispatch, source: Observed, target: Observed, tables: Tables
 ) -> Writes:
@@ -295,5 +311,6 @@ index_kernels: dict[Kernel, Implementation] = {
     Kernel.SCATTER_IN_ORDER: scatter_in_order,
     Kernel.LAST_WRITER_INDICES: last_writer_indices,
     Kernel.MASKED_WORDS: masked_words,
+    Kernel.MASKED_PAIRS: masked_pairs,
     Kernel.MASKED_VALUES: masked_values,
 }

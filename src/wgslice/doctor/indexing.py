@@ -173,6 +173,8 @@ def mask_cases() -> Iterator[MaskCase]:
     for width, run, repeated in product((1, 2, 4, 8, 16), (1, 3, 20), (False, True)):
         for skip in (0, 1, 2, 3, 5) if width < 4 else (0, 1):
             yield MaskCase(width, run, skip, False, repeated)
+    for run, skip, repeated in product(range(4, 20), (0, 1), (False, True)):
+        yield MaskCase(8, run, skip, False, repeated)
     for width, run, words in product((1, 2), range(1, 21), (0, 1)):
         yield MaskCase(width, run, words * WORD_NBYTES // width, False, False, in_turn=True)
     for width, run, repeated, step in product((1, 2, 4, 8, 16), (1, 3, 20), (False, True), (1, 2)):

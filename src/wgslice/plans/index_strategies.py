@@ -44,7 +44,8 @@ from wgslice.plans.window_strategies import WINDOWS, changes_of_windows, further
 
 READING = {Kernel.GATHER, Kernel.GATHER_WORDS}
 WRITING = {Kernel.SCATTER, Kernel.SCATTER_SUBWORD, Kernel.LAST_WRITER_INDICES}
-MASKING = {Kernel.MASKED_WORDS, Kernel.SCATTER, Kernel.SCATTER_SUBWORD}
+MASKED = {1: Kernel.MASKED_WORDS, 2: Kernel.MASKED_WORDS, 8: Kernel.MASKED_PAIRS}  # by bytes per element
+MASKING = {*MASKED.values(), Kernel.SCATTER, Kernel.SCATTER_SUBWORD}
 MASK_NBYTES = 1  # an element
 ON_HOST = "the indices are in an array of the host"
 DISJOINT = 'no index repeats, as put(..., overlap="disjoint") promises'
@@ -145,9 +146,9 @@ def kernel_of(copy: IndexedCopy, width_nbytes: int) -> Kernel:
     wide, subword = (
         (Kernel.GATHER, Kernel.GATHER_WORDS) if copy.reads else (Kernel.SCATTER, Kernel.SCATTER_SUBWORD)
     )
-    if width_nbytes >= WORD_NBYTES:
-        return wide
-    return Kernel.MASKED_WORDS if copy.masked and copy.is_flat else subword
+    if copy.masked and copy.is_flat and width_nbytes in MASKED:
+        return MASKED[width_nbytes]
+    return wide if width_nbytes >= WORD_NBYTES else subword
 
 
 def against_kernel(kernel: Kernel, problem: Indexing) -> Reason | None:
@@ -255,11 +256,10 @@ def share_of(kernel: Kernel, copy: IndexedCopy, width_nbytes: int, limits: Limit
     profile = limits.profile
     *outer, size = copy.sizes
     rows = prod(outer)
-    if kernel is Kernel.SCATTER_IN_ORDER:
-        return replace(launched(limits, rows, 1, size, rows), contiguous=False)
     if kernel is Kernel.MASKED_VALUES:
-        words = -(-size // BITS_OF_WORD)
-        return replace(launched(limits, words, 1, BITS_OF_WORD, words), contiguous=False)
+        rows, size = -(-size // BITS_OF_WORD), BITS_OF_WORD
+    if kernel in (Kernel.SCATTER_IN_ORDER, Kernel.MASKED_VALUES):
+        return replace(launched(limits, rows, 1, size, rows), contiguous=False)
     if kernel in (Kernel.GATHER_WORDS, Kernel.MASKED_WORDS):
         words = words_spanned(Layout.packed((rows * size,), copy.target.offset), width_nbytes)
         if kernel is Kernel.GATHER_WORDS:
@@ -372,7 +372,7 @@ def rows_as_windows(problem: Indexing) -> WindowProblem | None:
 
 COPYING = (
     *(Kernel.GATHER, Kernel.GATHER_WORDS, Kernel.SCATTER, Kernel.SCATTER_SUBWORD),
-    *(Kernel.MASKED_WORDS, Kernel.MASKED_VALUES),
+    *(Kernel.MASKED_WORDS, Kernel.MASKED_PAIRS, Kernel.MASKED_VALUES),
 )
 INDEXING: tuple[Strategy[Indexing], ...] = (
     *(

@@ -48,6 +48,7 @@ class Kernel(Enum):
     SCATTER_IN_ORDER = "scatter_in_order"
     LAST_WRITER_INDICES = "last_writer_indices"
     MASKED_WORDS = "masked_words"
+    MASKED_PAIRS = "masked_pairs"
     MASKED_VALUES = "masked_values"
 
     __hash__ = object.__hash__  # of singletons; Enum's own is a call of Python per lookup
@@ -73,6 +74,7 @@ OF_INDICES = {
     Kernel.SCATTER_IN_ORDER,
     Kernel.LAST_WRITER_INDICES,
     Kernel.MASKED_WORDS,
+    Kernel.MASKED_PAIRS,
     Kernel.MASKED_VALUES,
 } | SCATTERING
 
