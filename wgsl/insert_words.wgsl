@@ -46,31 +46,29 @@ fn insert_words(own: Invocation) {
     let row = find_tensor_row(piece.row, 16u);
     let extent = row.extent;
     if (!ends) {
-        write_words(row, extent.start / 4u + piece.number * each, extent.start, extent.stop);
+        let first = extent.start / 4u + piece.number * each;
+        write_bytes(row, max(extent.start, first * 4u), min(extent.stop, (first + each) * 4u));
     } else {
         if (piece.number == 0u) {
-            write_words(row, extent.start / 4u, extent.start, min(extent.stop, extent.whole_unit * 16u));
+            write_bytes(row, extent.start, min(extent.stop, extent.whole_unit * 16u));
         }
         if (piece.number + 1u == copy.pieces) {
-            let start = max(extent.start, max(extent.stop_unit, extent.whole_unit) * 16u);
-            write_words(row, start / 4u, start, extent.stop);
+            write_bytes(row, max(extent.start, max(extent.stop_unit, extent.whole_unit) * 16u), extent.stop);
         }
     }
 }
 
-// Writes the bytes from `start` to before `stop` of a row, in consecutive words from `first` on.
-fn write_words(row: TensorRow, first: u32, start: u32, stop: u32) {
-    for (var k = 0u; k < select(each, 4u, ends); k++) {
-        let base = (first + k) * 4u;
-        if (base < stop && start < stop) {
-            let inside = below_byte(stop - base) & ~below_byte(max(start, base) - base);
-            let mask = inside & won_bytes(row, base);
-            let value = gather_word(row, base - row.start);
-            if (mask == 0xffffffffu) {
-                atomicStore(&target_words[first + k], value);
-            } else if (mask != 0u) {
-                write_bits(first + k, value, mask);
-            }
+// Writes the bytes from `start` to before `stop` of a row.
+fn write_bytes(row: TensorRow, start: u32, stop: u32) {
+    for (var word = start / 4u; word * 4u < stop; word++) {
+        let base = word * 4u;
+        let inside = below_byte(stop - base) & ~below_byte(max(start, base) - base);
+        let mask = inside & won_bytes(row, base);
+        let value = gather_word(row, base - row.start);
+        if (mask == 0xffffffffu) {
+            atomicStore(&target_words[word], value);
+        } else if (mask != 0u) {
+            write_bits(word, value, mask);
         }
     }
 }
