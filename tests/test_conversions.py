@@ -110,6 +110,9 @@ def test_astype_keeps_bits_or_is_refused(device: wg.Device) -> None:
         assert copied.buffer is not x.buffer
         check_same(copied.numpy(), x.numpy())
     assert x.astype("i2", copy=False) is x
+    integers = np.arange(3, dtype="q")
+    codes = [code for code in "lq" if integers.dtype == code]  # except on Windows, C's `long` is as wide
+    assert [wg.asarray(integers, device=device).astype(code).dtype.char for code in codes] == codes
     with pytest.raises(
         NotImplementedError, match=r"astype: int16 to float32: nothing .*; use x.numpy\(\).astype"
     ):

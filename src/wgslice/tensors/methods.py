@@ -254,7 +254,8 @@ class ArrayMethods(Placed):
                     f"{self.dtype} to {element}: nothing is converted on the GPU; use x.numpy().astype, or "
                     "x.view for the same bits with another dtype"
                 )
-            return self if as_is else ordered_copy(self, order)
+            # equal dtypes of C's types, such as int64 of `long` and `long long`, have classes of their own
+            return self if as_is else ordered_copy(viewed(self, self.layout, dtype=element), order)
 
     @property
     def T(self) -> Self:  # noqa: N802 -- NumPy's name
