@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import wgpu
 import zarr
+from faults import failing
 from helpers import check_same, in_threads, on_one_adapter, random_bytes, run_python
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -291,6 +293,17 @@ def test_after_a_read_that_failed_the_next_one_is_right(enabled: wg.Device) -> N
     first, second = asyncio.run(read())
     check_read(first, array, enabled)
     check_read(second, array[1:], enabled)
+
+
+def test_a_write_whose_readback_fails_writes_no_chunk(device: wg.Device) -> None:
+    z: Any = zarr.create_array({}, data=np.zeros((9, 9), np.int32), chunks=(2, 2))
+    x = wg.asarray(np.arange(1, 82, dtype=np.int32).reshape(9, 9), device=device)
+    with wgslice.zarr.enable(device), failing("refused", 1, device), pytest.raises(wgpu.GPUError):
+        z[...] = x
+    assert not z[...].any()
+    with wgslice.zarr.enable(device):
+        z[...] = x
+    np.testing.assert_array_equal(z[...], x.numpy())
 
 
 def test_threads_read_and_write_at_once(enabled: wg.Device) -> None:

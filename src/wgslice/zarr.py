@@ -149,6 +149,7 @@ class NDBuffer(cpu.NDBuffer):
     def __init__(self, array: NDArray[Any] | Tensor) -> None:
         self._lock = Lock()
         self._held: Any = array
+        self._error: Exception | None = None  # of the readback, which is not tried again
         self._batcher: UploadBatcher | None = None  # of the held tensor
         self._device: Device | None = None  # of the result of a read
         self._reader: Task | None = None  # the task of the read; other tasks get an array
@@ -189,10 +190,16 @@ class NDBuffer(cpu.NDBuffer):
 
     @property
     def _data(self) -> Any:
-        """The elements as an array in host memory; a tensor is read back once."""
+        """The elements as an array in host memory; a tensor is read back once, or no chunk is written."""
         with self._lock:  # several threads encode chunks of one tensor
+            if self._error is not None:
+                raise self._error
             if isinstance(self._held, Tensor):
-                self._held, self._batcher = self._flushed().numpy(), None
+                try:
+                    self._held, self._batcher = self._flushed().numpy(), None
+                except Exception as error:
+                    self._error = error
+                    raise
             return self._held
 
     @_data.setter
