@@ -70,7 +70,12 @@ def show_overheads(console: Console, found: Mapping[str, float]) -> None:
                 ("from_texture", ", numpy()"),
             )
         ),
+        *(
+            (f"map_texture of {width} x {height}", f"map of {width} x {height}, bare wgpu")
+            for width, height in IMAGES
+        ),
         ("frame, read two frames later", "frame, then a read of one"),
+        ("frame, read two frames later", "frame, read two frames later, bare wgpu"),
     ):
         value = found[ours] / found[theirs]
         line = f"{ours}: [bold]{value:.2f}[/bold] x {theirs} ({found[ours] * 1e6:.0f} us)"
@@ -285,6 +290,7 @@ def texture_times() -> dict[str, float]:
             f"read_texture of {width} x {height}": partial(
                 device.wgpu_device.queue.read_texture, source, rows, size
             ),
+            f"map of {width} x {height}, bare wgpu": BareRead(texture).map,
             f"map_texture of {width} x {height}": partial(wg.map_texture, texture),
             f"from_texture of {width} x {height}, out=array": partial(wg.from_texture, texture, out=out),
             f"from_texture of {width} x {height}, numpy()": partial(read_through_tensor, texture),
@@ -293,17 +299,52 @@ def texture_times() -> dict[str, float]:
     return found
 
 
+class BareRead:
+    """The wgpu calls that a texture's readback cannot avoid, with a staging buffer that is kept."""
+
+    def __init__(self, texture: Any) -> None:
+        width, height, _ = texture.size
+        row_nbytes = -(-4 * width // 256) * 256
+        usage = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
+        self.texture = texture
+        self.staging = device.wgpu_device.create_buffer(size=row_nbytes * height, usage=usage)
+        self.rows = {"buffer": self.staging, "bytes_per_row": row_nbytes, "rows_per_image": height}
+
+    def begin(self) -> None:
+        """Submit the copy."""
+        encoder = device.wgpu_device.create_command_encoder()
+        encoder.copy_texture_to_buffer({"texture": self.texture}, self.rows, self.texture.size)
+        device.queue.submit([encoder.finish()])
+        self.mapping = self.staging.map_async("READ_NOSYNC")
+
+    def end(self, *, copied: bool = True) -> Any:
+        """Wait for the copy, and copy the rows to an array if that is asked for."""
+        self.mapping.sync_wait()
+        rows = np.frombuffer(self.staging.read_mapped(copy=False), np.uint8)
+        array = rows.copy() if copied else None
+        self.staging.unmap()
+        return array
+
+    def map(self) -> None:
+        """Read without a copy to an array."""
+        self.begin()
+        self.end(copied=False)
+
+
 def read_through_tensor(texture: Any) -> Any:
     """Read a texture through a tensor."""
     return wg.from_texture(texture).numpy()
 
 
 def frame_times() -> dict[str, float]:
-    """Time a frame of a loop that reads it two frames later, and a frame and a read, each waited for."""
+    """Time a frame of a loop that reads it two frames later, by bare wgpu too, and both waited for."""
     width, height = IMAGES[0]
     texture = device.wgpu_device.create_texture(size=(width, height), format="rgba8unorm", usage=COPIED)
     pixels = wg.zeros((height, width, 4), np.uint8, device=device)
     pending: deque[Any] = deque()
+    bare = deque(BareRead(texture) for _ in range(3))  # the first two have begun
+    for reader in (bare[0], bare[1]):
+        reader.begin()
 
     def draw() -> None:
         wg.copy_to_texture(pixels, texture)
@@ -314,10 +355,17 @@ def frame_times() -> dict[str, float]:
         if len(pending) > 2:
             pending.popleft().sync_wait()
 
+    def draw_and_read_bare() -> None:
+        draw()
+        bare[2].begin()
+        bare[0].end()
+        bare.rotate(-1)
+
     actions: dict[str, Callable[[], Any]] = {
         "frame": waited_for(draw),
         "read of a frame": partial(read_through_tensor, texture),
         "frame, read two frames later": draw_and_read,
+        "frame, read two frames later, bare wgpu": draw_and_read_bare,
     }
     found = best_times(actions, 20)
     return {**found, "frame, then a read of one": found["frame"] + found["read of a frame"]}
