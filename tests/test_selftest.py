@@ -107,8 +107,8 @@ FAULTS = {
         Fault(
             Kernel.INSERT_WORDS,
             "a neighbour's bytes",
-            "write_bits(first + k, value, mask);",
-            "atomicStore(&target_words[first + k], value);",
+            "write_bits(word, value, mask);",
+            "atomicStore(&target_words[word], value);",
         ),
         Fault(
             Kernel.GATHER_WORDS,
