@@ -127,6 +127,36 @@ def test_gathers_go_down_columns_where_that_is_cheaper(
 
 @pytest.mark.every_adapter
 @pytest.mark.parametrize(
+    ("dtype", "sizes", "profile", "gathered", "ahead"),
+    [
+        ("int64", (3, 128, 3), CPU, (3, 3, 40), True),
+        ("int64", (3, 85, 3), CPU, (3, 3, 40), False),  # rows of 2,040 bytes
+        ("int64", (200, 3), CPU, (3, 40), False),  # no next row
+        ("float32", (2, 6, 5), CPU, (2, 40, 5), False),  # longer runs
+        ("int64", (3, 128, 3), GPU, (3, 40, 3), False),
+    ],
+)
+def test_short_runs_are_gathered_along_the_indices_on_cpus(
+    device: wg.Device,
+    monkeypatch: pytest.MonkeyPatch,
+    dtype: str,
+    sizes: tuple[int, ...],
+    profile: Profile,
+    gathered: tuple[int, ...],
+    ahead: bool,
+) -> None:
+    monkeypatch.setattr(device, "limits", replace(device.limits, profile=profile))
+    array = np.arange(np.prod(sizes)).reshape(sizes).astype(dtype)
+    pixels = np.random.default_rng(6).integers(-sizes[-2], sizes[-2], 40)
+    x, indices = wg.asarray(array, device=device), wg.asarray(pixels, device=device)
+    (plan,) = wg.explain(lambda: x[..., indices, :]).plans
+    assert f"kernel gather on {gathered}" in str(plan)
+    assert ("the next row read ahead" in str(plan)) is ahead
+    assert np.array_equal(x[..., indices, :].numpy(), array[..., pixels, :])
+
+
+@pytest.mark.every_adapter
+@pytest.mark.parametrize(
     ("dtype", "sizes", "profile", "ahead"),
     [
         ("float32", (3, 512), CPU, True),

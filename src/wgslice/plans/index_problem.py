@@ -9,10 +9,13 @@ from functools import cached_property
 from wgslice.layout import Layout
 from wgslice.plans.gather import MIN_WINDOW_NBYTES, IndexedWindows
 from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy
-from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.problem import PlanContext, counted
 from wgslice.plans.profiles import CACHE_LINE_NBYTES, MAX_AHEAD_NBYTES, MIN_AHEAD_NBYTES, Limits
 from wgslice.plans.window_problem import WindowProblem
+
+MASKED = {1: Kernel.MASKED_WORDS, 2: Kernel.MASKED_WORDS, 8: Kernel.MASKED_PAIRS}  # by bytes per element
+MAX_RUN = 4  # elements per index of which a gather takes the first of all runs, then the second
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,29 @@ class Indexing:
         copy, width_nbytes = self.copy.widened(self.itemsize, (self.source.offset, self.target.offset))
         return copy.flattened(), width_nbytes
 
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel of the copy in the widest elements."""
+        copy, width_nbytes = self.wide
+        if copy.in_turn:
+            return Kernel.MASKED_VALUES
+        if copy.masked and copy.is_flat and width_nbytes in MASKED:
+            return MASKED[width_nbytes]
+        if width_nbytes < WORD_NBYTES:
+            return Kernel.GATHER_WORDS if copy.reads else Kernel.SCATTER_SUBWORD
+        return Kernel.GATHER if copy.reads else Kernel.SCATTER
+
+    @cached_property
+    def gathered(self) -> IndexedCopy:
+        """The copy as `gather` takes it: on CPUs with rows along the indices, if each selects a short run."""
+        copy = self.wide[0]
+        *axes, last = range(len(copy.sizes))
+        if not self.limits.profile.contiguous or not axes or not copy.by_rows:
+            return copy
+        along = any(table.strides[axes[-1]] for table in copy.tables)
+        short = copy.sizes[-1] <= MAX_RUN < copy.sizes[-2]
+        return copy.permuted((*axes[:-1], last, axes[-1])) if along and short else copy
+
     @cached_property
     def goes_down(self) -> bool:
         """Whether a row's elements are in different cache lines, and those of a column in the same ones."""
@@ -57,14 +83,18 @@ class Indexing:
         return self.wide[0].in_order()
 
     @cached_property
-    def reads_ahead(self) -> bool:
-        """Whether invocations load the next row in order before its elements are gathered in another."""
-        copy, width_nbytes = self.wide
+    def ahead(self) -> int:
+        """The dimensions from a row of `gather` up to the next row in memory, or 0 if that is not read ahead.
+
+        Its elements are then loaded in their order, before they are gathered in another.
+        """
+        copy, width_nbytes = self.gathered, self.wide[1]
+        up = 1 + (copy is not self.wide[0])
         steps = [(abs(table.step) * width_nbytes, table.extent) for table in copy.tables if table.strides[-1]]
         row_nbytes = sum(step * extent for step, extent in steps)
         in_line = all(step < CACHE_LINE_NBYTES for step, _ in steps)
-        pays = MIN_AHEAD_NBYTES <= row_nbytes <= MAX_AHEAD_NBYTES
-        return self.limits.profile.contiguous and len(copy.sizes) > 1 and in_line and pays
+        pays = in_line and MIN_AHEAD_NBYTES <= row_nbytes <= MAX_AHEAD_NBYTES
+        return up if self.limits.profile.contiguous and len(copy.sizes) > up and pays else 0
 
     @property
     def run_nbytes(self) -> int:

@@ -29,7 +29,7 @@ from wgslice.plans.gather import (
     masked_values,
     windows_of_rows,
 )
-from wgslice.plans.index_problem import Indexing
+from wgslice.plans.index_problem import MASKED, Indexing
 from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy, IndexedDispatch
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import Share, words_spanned
@@ -44,7 +44,6 @@ from wgslice.plans.window_strategies import WINDOWS, changes_of_windows, further
 
 READING = {Kernel.GATHER, Kernel.GATHER_WORDS}
 WRITING = {Kernel.SCATTER, Kernel.SCATTER_SUBWORD, Kernel.LAST_WRITER_INDICES}
-MASKED = {1: Kernel.MASKED_WORDS, 2: Kernel.MASKED_WORDS, 8: Kernel.MASKED_PAIRS}  # by bytes per element
 MASKING = {*MASKED.values(), Kernel.SCATTER, Kernel.SCATTER_SUBWORD}
 MASK_NBYTES = 1  # an element
 ON_HOST = "the indices are in an array of the host"
@@ -139,21 +138,9 @@ def plan_indexing(
     return Plan(size * itemsize, *widths, *layouts, steps, scratch, costs=costs, choice=choice, shape=shape)
 
 
-def kernel_of(copy: IndexedCopy, width_nbytes: int) -> Kernel:
-    """Returns the kernel of a copy in elements of a width."""
-    if copy.in_turn:
-        return Kernel.MASKED_VALUES
-    wide, subword = (
-        (Kernel.GATHER, Kernel.GATHER_WORDS) if copy.reads else (Kernel.SCATTER, Kernel.SCATTER_SUBWORD)
-    )
-    if copy.masked and copy.is_flat and width_nbytes in MASKED:
-        return MASKED[width_nbytes]
-    return wide if width_nbytes >= WORD_NBYTES else subword
-
-
 def against_kernel(kernel: Kernel, problem: Indexing) -> Reason | None:
     """Returns why a kernel is not applicable, or None."""
-    if kernel_of(*problem.wide) is not kernel:
+    if problem.kernel is not kernel:
         return OTHER
     needed = {kernel, Kernel.LAST_WRITER_INDICES} if problem.copy.winners else {kernel}
     return FAILED if needed & problem.limits.disabled else None
@@ -161,7 +148,7 @@ def against_kernel(kernel: Kernel, problem: Indexing) -> Reason | None:
 
 def against_columns(problem: Indexing) -> Reason | None:
     """Returns why a gather does not go down columns, or None."""
-    if not problem.goes_down or kernel_of(*problem.wide) is not Kernel.GATHER:
+    if not problem.goes_down or problem.kernel is not Kernel.GATHER:
         return OTHER
     size = problem.wide[0].sizes[-2]
     if size < COLUMN_EACH:
@@ -201,6 +188,8 @@ def dispatches(kernel: Kernel, problem: Indexing, *, columns: bool = False) -> I
     if kernel is Kernel.SCATTER_IN_ORDER:
         assert problem.in_order is not None
         copy = problem.in_order
+    elif kernel is Kernel.GATHER and not columns:
+        copy = problem.gathered
     source, target = (span_of(side, problem.itemsize, limits) for side in (problem.source, problem.target))
     indexed, other = (
         (side.offset * problem.itemsize - span.offset_nbytes) // width_nbytes
@@ -231,7 +220,7 @@ def dispatches(kernel: Kernel, problem: Indexing, *, columns: bool = False) -> I
         share = share_of(kernel, copy, width_nbytes, limits)
         down = kernel in (Kernel.GATHER, Kernel.SCATTER) and problem.goes_down
         rows = share.count if down else 1
-    ahead = kernel is Kernel.GATHER and not columns and problem.reads_ahead
+    ahead = problem.ahead if kernel is Kernel.GATHER and not columns else 0
     table = "mask element" if copy.masked else "index"
     reason = f"one {table} per {'row' if copy.by_rows else 'element'}" + ", down columns" * columns
     reason += ", rows in order: the last of equal indices wins" * (kernel is Kernel.SCATTER_IN_ORDER)
@@ -316,7 +305,7 @@ def further_rejected_indexing(problem: Indexing) -> Iterator[Estimate]:
         vectors_s = costs.least_seconds(CostClass(vectors, WIDEST_NBYTES), nbytes)
         yield Estimate(f"{vectors.value} of vectors", vectors_s, True, problem.against_vectors)
     if copy.winners is not None:
-        disjoint_s = kernel_seconds(kernel_of(copy, width_nbytes), problem)
+        disjoint_s = kernel_seconds(problem.kernel, problem)
         yield Estimate("scatter without a last-writer pass", disjoint_s, True, "indices may repeat")
 
 

@@ -255,7 +255,7 @@ class IndexedDispatch(OnGrid):
     table: Table | None  # the indices, where the GPU has them
     work: CostClass
     rows: int = 1  # whose pieces invocations copy in turn: all the first ones, then all the second ones
-    ahead: bool = False  # whether invocations also load the next row of the source, in memory order
+    ahead: int = 0  # dimensions up to the next row in memory, which invocations load too; 0 if they do not
 
     @property
     def memories(self) -> set[Memory]:
