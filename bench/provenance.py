@@ -40,6 +40,7 @@ SECTIONS: dict[str, Sequence[Case]] = {
 # The note of a page about results whose plans or kernels have changed.
 STALE = "**Stale measurements**: taken before today's plans and kernels; they are being measured again."
 PACKED = ROOT / "commit.txt"  # in a folder that `python3 run gpu --pack` made
+WRITTEN = ":!bench/results", ":!docs/performance.md", ":!README.md"  # by a run, and thus by the one before
 WORDS = ("reason",)  # fields of steps that are printed only
 
 
@@ -59,7 +60,7 @@ def commit() -> str | None:
         return PACKED.read_text("utf-8").strip()
     try:
         found = git("rev-parse", "HEAD")
-        changed = git("status", "--porcelain", "--", ".", ":!bench/results")
+        changed = git("status", "--porcelain", "--", ".", *WRITTEN)
     except (OSError, subprocess.CalledProcessError):
         return None
     return f"{found} dirty" if changed else found
