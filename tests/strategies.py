@@ -129,14 +129,15 @@ def regular_cases(draw: st.DrawFn) -> Case:
     sizes = draw(st.tuples(*dimensions).filter(lambda sizes: prod(sizes) <= MAX_ELEMENTS))
     width = draw(st.sampled_from(WIDTHS))
     per_vector = 16 // width
-    strides, extent = [0, 0, 0], draw(st.sampled_from([1, 1, 1, 2, 4]))
+    dense = draw(st.integers(0, 2)) == 0
+    strides, extent = [0, 0, 0], 1 if dense else draw(st.sampled_from([1, 1, 1, 2, 4]))
     for axis in draw(st.permutations(range(3))):
         strides[axis] = extent
         extent *= sizes[axis]
-        extent += draw(st.sampled_from([0, 0, -extent % per_vector, 1]))
-    steps = draw(st.tuples(*[st.sampled_from([1, 1, 1, 1, -1, 2, 3])] * 3))
+        extent += 0 if dense else draw(st.sampled_from([0, 0, -extent % per_vector, 1]))
+    steps = (1, 1, 1) if dense else draw(st.tuples(*[st.sampled_from([1, 1, 1, 1, -1, 2, 3])] * 3))
     taken = tuple(1 + (size - 1) // abs(step) for size, step in zip(sizes, steps, strict=True))
-    places = st.sampled_from([0, 0, per_vector, 1, 5])
+    places = st.sampled_from([0, 0, per_vector] if dense else [0, 0, per_vector, 1, 5])
     input, output = Layout.of(sizes, strides, draw(places)), Layout.packed(taken, draw(places))
     window = Window((0, 0, 0), sizes, steps, taken)
     return Case(width, input, window, output, draw(st.booleans()), draw(st.integers(0, 2**32 - 1)))
