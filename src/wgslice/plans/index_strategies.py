@@ -224,7 +224,7 @@ def dispatches(kernel: Kernel, problem: Indexing, *, columns: bool = False) -> I
     table = "mask element" if copy.masked else "index"
     reason = f"one {table} per {'row' if copy.by_rows else 'element'}" + ", down columns" * columns
     reason += ", rows in order: the last of equal indices wins" * (kernel is Kernel.SCATTER_IN_ORDER)
-    reason += ", the next row read ahead" * ahead
+    reason += ", the next row read ahead" * (ahead > 0)
     reason += f", {problem.indices_each} for each given one" * (problem.indices_each > 1)
     yield dispatch(
         kernel=kernel,
