@@ -123,19 +123,15 @@ class MaskCase:
         elements = Layout.of(picture.sizes, strides, self.skip + 1)
         generator = np.random.default_rng(self.run + self.width)
         mask = generator.choice([0, 0, 1, 128, 255], (HEIGHT, BREADTH, 1 if self.by_pixels else self.run))
-        copy, table = (
-            masked_copy(mask.shape, picture, elements),
-            None if self.in_turn else mask.astype(np.uint8),
-        )
         if self.in_turn:
             elements = Layout.packed((int(np.count_nonzero(mask)),), self.skip + 1)
-            copy = masked_values(mask != 0)
+            copy, table = masked_values(mask != 0), None
+        else:
+            copy, table = masked_copy(mask.shape, picture, elements), mask.astype(np.uint8)
 
         def moved() -> tuple[Elements, Elements]:
-            written = elements_of(picture)
-            return written[mask != 0] if self.in_turn else np.where(mask, written, NONE), elements_of(
-                elements
-            )
+            written, read = elements_of(picture), elements_of(elements)
+            return (written[mask != 0] if self.in_turn else np.where(mask, written, NONE)), read
 
         sides, context = (elements, picture), PlanContext(limits, table=table_of(table))
         plan = plan_indexing(copy, None, *sides, self.width, context)

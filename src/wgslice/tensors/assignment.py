@@ -68,12 +68,12 @@ def leading_mask(x: Placed, key: Any) -> Placed | NDArray[np.bool_] | None:
         return None
     if isinstance(mask, Placed):
         return mask
-    return mask if many_true(mask) else None
+    return mask if many_true(mask.size, int(np.count_nonzero(mask))) else None
 
 
-def many_true(mask: NDArray[np.bool_]) -> bool:
+def many_true(size: int, count: int) -> bool:
     """Return whether a mask has no more bytes than the indices of its true elements, and these are many."""
-    return mask.size > MAX_CACHED_VALUES and int(np.count_nonzero(mask)) * INDEX_NBYTES >= mask.size
+    return size > MAX_CACHED_VALUES and count * INDEX_NBYTES >= size
 
 
 def assigned_by_mask(x: Placed, mask: Placed | NDArray[np.bool_], value: Placed | NDArray[Any]) -> bool:
@@ -95,7 +95,7 @@ def assigned_in_turn(x: Placed, mask: NDArray[np.bool_], value: Placed | NDArray
     """Write an element of a value for each true one of a large mask; return False if no kernel does so."""
     if x.itemsize >= WORD_NBYTES or x.offset % WORD_NBYTES or not x.is_packed or mask.shape != x.shape:
         return False
-    if value.shape != (np.count_nonzero(mask),) or not many_true(mask):
+    if value.ndim != 1 or not many_true(mask.size, value.size) or value.size != np.count_nonzero(mask):
         return False
     check_destination(x, value.dtype)
     source = apart(x, on_device(x, value))
