@@ -14,7 +14,7 @@ from wgslice.plans.gather import indexed_copy, masked_copy, masked_values
 from wgslice.plans.index_problem import Indexing
 from wgslice.plans.index_strategies import COLUMN_EACH, dispatches, plan_indexing
 from wgslice.plans.indexed import Host, IndexedDispatch
-from wgslice.plans.kernels import WORD_NBYTES, Kernel
+from wgslice.plans.kernels import GATHERS, WORD_NBYTES, Kernel
 from wgslice.plans.problem import PlanContext
 from wgslice.plans.profiles import CostClass, Limits
 
@@ -52,7 +52,7 @@ class IndexProbe(NamedTuple):
         key = (np.arange(rows)[:, None], item) if winners else (slice(None), item)
         selection = any_index(matrix.sizes, key)
         assert isinstance(selection, AdvancedSelection)
-        reads = self.kernel in (Kernel.GATHER, Kernel.GATHER_WORDS)
+        reads = self.kernel in (*GATHERS.values(), Kernel.GATHER_WORDS)
         copy = indexed_copy(selection, matrix, matrix, reads=reads)
         assert copy is not None
         if winners:
@@ -94,10 +94,10 @@ def index_probes() -> Iterator[IndexProbe]:
         yield IndexProbe(Kernel.SCATTER_SUBWORD, width)
         yield IndexProbe(Kernel.MASKED_WORDS, width)
         yield IndexProbe(Kernel.MASKED_VALUES, width)
-    for width in (4, 8, 16):
-        yield IndexProbe(Kernel.GATHER, width)
-        yield IndexProbe(Kernel.GATHER, width, "long-stride")
-        yield IndexProbe(Kernel.GATHER, width, "columns")
+    for width, kernel in GATHERS.items():
+        yield IndexProbe(kernel, width)
+        yield IndexProbe(kernel, width, "long-stride")
+        yield IndexProbe(kernel, width, "columns")
         yield IndexProbe(Kernel.SCATTER, width)
     for width in (1, 2, 4, 8, 16):
         yield IndexProbe(Kernel.SCATTER_IN_ORDER, width)

@@ -19,7 +19,7 @@ import wgslice as wg
 from wgslice.array_api import take_along_axis
 from wgslice.doctor.indexing import BREADTH, HEIGHT, IndexCase, MaskCase, index_cases, index_trials
 from wgslice.doctor.trials import Trial, run_trials, with_few_pipelines
-from wgslice.plans.kernels import Kernel
+from wgslice.plans.kernels import GATHERS, Kernel
 from wgslice.plans.profiles import CPU, GPU, Profile, shipped
 
 PROFILES = pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
@@ -48,7 +48,7 @@ def test_reference_implementations_write_what_numpy_does(kernel: Kernel, profile
             run_plan(trial.plan, source, after, given(case, trial))
             check_bytes(after, trial.expected(source, before))
             seen += 1
-    assert seen >= 50
+    assert seen >= 20
 
 
 @pytest.mark.first_adapter
@@ -56,7 +56,7 @@ def test_reference_implementations_write_what_numpy_does(kernel: Kernel, profile
 @pytest.mark.parametrize(
     "kernel",
     [
-        Kernel.GATHER,
+        *GATHERS.values(),
         Kernel.GATHER_WORDS,
         Kernel.SCATTER,
         Kernel.SCATTER_IN_ORDER,
@@ -150,7 +150,7 @@ def test_short_runs_are_gathered_along_the_indices_on_cpus(
     pixels = np.random.default_rng(6).integers(-sizes[-2], sizes[-2], 40)
     x, indices = wg.asarray(array, device=device), wg.asarray(pixels, device=device)
     (plan,) = wg.explain(lambda: x[..., indices, :]).plans
-    assert f"kernel gather on {gathered}" in str(plan)
+    assert f"gather on {gathered}" in str(plan)
     assert str(plan).count("the next row read ahead") == ahead
     assert np.array_equal(x[..., indices, :].numpy(), array[..., pixels, :])
 

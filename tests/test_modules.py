@@ -13,8 +13,8 @@ from reference.plans import copy_kernels
 from reference.windows import window_kernels
 from test_kernels import CONDITIONS
 
-from wgslice.plans.kernels import INSERTING, LAST_WRITERS, OF_INDICES, OF_WINDOWS, SCATTERING, Kernel
-from wgslice.plans.launch import GRIDS, UNIT_GRIDS
+from wgslice.plans.kernels import INSERTING, LAST_WRITERS, OF_INDICES, OF_WINDOWS, SCATTERING, UNITS, Kernel
+from wgslice.plans.launch import GRIDS
 from wgslice.plans.profiles import MAX_PIXEL_BLOCKS, PIXEL_BLOCKS
 from wgslice.shaders import entry_point, kernel_module
 
@@ -52,7 +52,7 @@ def test_enum_files_entry_points_and_references_have_one_name() -> None:
     assert {*CONDITIONS, *window_kernels, *index_kernels} == set(Kernel)
     for kernel in Kernel:
         assert kernel.name == kernel.value.upper()
-        assert entry_point(kernel) == ("unit_grid" if kernel in UNIT_GRIDS else kernel.value)
+        assert entry_point(kernel) == (UNITS[kernel][0] if kernel in UNITS else kernel.value)
         assert ENTRY_POINT.findall(TEXTS[entry_point(kernel)]) == [entry_point(kernel)]
         assert ENTRY_POINT.findall(kernel_module(kernel)) == [entry_point(kernel)]
         assert implementations[kernel].__name__ == kernel.value

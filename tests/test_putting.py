@@ -249,7 +249,7 @@ def test_copies_beyond_a_binding_are_windows(
         both.array[order] = values
         check_bytes(read_buffer(both.buffer), both.content)
     names = {step.name for plan in plans for step in plan.steps}
-    kernels = {"gather", "scatter", "last_writer_indices"}
+    kernels = {"wide_gather", "scatter", "last_writer_indices"}
     assert kernels <= names if held else not kernels & names
 
 

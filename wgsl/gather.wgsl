@@ -1,19 +1,20 @@
-// gather: gathers elements of 4, 8 and 16 bytes at indices. One invocation copies up to `each` elements of a row.
+// gather: gathers elements of 4, 8 or 16 bytes at indices: kernels gather, pair_gather and wide_gather.
 //
-//   invocation n  ->  the elements of piece n (see IndexedPiece)
+//   invocation n  ->  the elements of piece n (see IndexedPiece), up to `each` of a row
 //
+// A unit is one element. Each kernel's module begins with its type, `alias Unit = u32;`, vec2<u32> or vec4<u32>.
 // Indices are clamped to their range.
 
-override element_bytes: u32 = 4u; // bytes per element: 4, 8 or 16
-override ahead: u32 = 0u;         // dimensions up to the next row in memory, loaded too for a CPU's cache; 0 for none
+override ahead: u32 = 0u; // dimensions up to the next row in memory, loaded too for a CPU's cache; 0 for none
 
-@group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
+@group(0) @binding(1) var<storage, read> source_units: array<Unit>;
+@group(0) @binding(2) var<storage, read_write> target_units: array<Unit>;
 
 // The element that a piece would read of the next row if rows were copied in order: one load per piece brings all of
 // that row into a CPU's cache. Beyond the last row it may be any, which WGSL allows to read.
 fn find_source_ahead(piece: IndexedPiece) -> u32 {
     let last = copy.rank - 1u;
-    let next_row = moved(piece.next, last - ahead, 1u);
+    let next_row = moved(piece.first, last - ahead, 1u);
     var element = next_row.source_element;
     for (var t = 0u; t < tables; t++) {
         var index = min(piece.number, piece.bounds.extents[t] - 1u);
@@ -27,19 +28,16 @@ fn find_source_ahead(piece: IndexedPiece) -> u32 {
 
 @compute @workgroup_size(workgroup_size)
 fn gather(own: Invocation) {
-    var piece = find_indexed_piece(invocation_number(own.group, own.groups, own.index));
-    let words = element_bytes / 4u; // of an element
-    var unused = 0u; // as no dispatch has 0 rows, which no compiler knows: it keeps the load
-    if (ahead > 0u) { unused = source_words[find_source_ahead(piece) * words]; }
+    let piece = find_indexed_piece(invocation_number(own.group, own.groups, own.index));
+    var unused = Unit(); // as no dispatch has 0 rows, which no compiler knows: it keeps the load
+    if (ahead > 0u) { unused = source_units[find_source_ahead(piece)]; }
+    var element = piece.first;
     for (var k = 0u; k < each; k++) {
-        let element = next_element(&piece);
-        if (element.is_one) {
-            let source = (element.at.source_element + element.reached.elements) * words;
-            let first = element.at.target_element * words;
-            target_words[first] = select(source_words[source], unused, ahead > 0u && copy.count == 0u);
-            for (var i = 1u; i < words; i++) {
-                target_words[first + i] = source_words[source + i];
-            }
+        let reached = find_offsets(piece, element);
+        if (is_one(piece, k)) {
+            let value = source_units[element.source_element + reached.elements];
+            target_units[element.target_element] = select(value, unused, ahead > 0u && copy.count == 0u);
         }
+        element = after(element, piece.step);
     }
 }

@@ -9,11 +9,13 @@
 
 @compute @workgroup_size(workgroup_size)
 fn last_writer_indices(own: Invocation) {
-    var piece = find_indexed_piece(invocation_number(own.group, own.groups, own.index));
+    let piece = find_indexed_piece(invocation_number(own.group, own.groups, own.index));
+    var element = piece.first;
     for (var k = 0u; k < each; k++) {
-        let element = next_element(&piece);
-        if (element.is_one && element.reached.inside) {
-            atomicMax(&new_winners[element.at.winner + element.reached.places], element.at.number + 1u);
+        let reached = find_offsets(piece, element);
+        if (is_one(piece, k) && reached.inside) {
+            atomicMax(&new_winners[element.winner + reached.places], element.number + 1u);
         }
+        element = after(element, piece.step);
     }
 }

@@ -11,20 +11,22 @@ override element_bytes: u32 = 4u; // bytes per element: 4, 8 or 16
 
 @compute @workgroup_size(workgroup_size)
 fn scatter(own: Invocation) {
-    var piece = find_indexed_piece(invocation_number(own.group, own.groups, own.index));
+    let piece = find_indexed_piece(invocation_number(own.group, own.groups, own.index));
     let words = element_bytes / 4u; // of an element
     let all = masked && contiguous;
+    var element = piece.first;
     for (var k = 0u; k < each; k++) {
-        let element = next_element(&piece);
-        if (all || is_written(element)) {
-            let first = (element.at.target_element + element.reached.elements) * words;
+        let reached = find_offsets(piece, element);
+        if (all || (is_one(piece, k) && is_written(element, reached))) {
+            let first = (element.target_element + reached.elements) * words;
             for (var i = 0u; i < words; i++) {
-                var value = source_words[element.at.source_element * words + i];
+                var value = source_words[element.source_element * words + i];
                 if (all) {
-                    value = select(target_words[first + i], value, element.reached.inside);
+                    value = select(target_words[first + i], value, reached.inside);
                 }
                 target_words[first + i] = value;
             }
         }
+        element = after(element, piece.step);
     }
 }

@@ -10,12 +10,13 @@ override element_bytes: u32 = 1u; // bytes per element: 1 or 2
 
 @compute @workgroup_size(workgroup_size)
 fn scatter_subword(own: Invocation) {
-    var piece = find_indexed_piece(invocation_number(own.group, own.groups, own.index));
+    let piece = find_indexed_piece(invocation_number(own.group, own.groups, own.index));
+    var element = piece.first;
     for (var k = 0u; k < each; k++) {
-        let element = next_element(&piece);
-        if (is_written(element)) {
-            let first = element.at.target_element + element.reached.elements;
-            write_subword(first, read_subword(element.at.source_element));
+        let reached = find_offsets(piece, element);
+        if (is_one(piece, k) && is_written(element, reached)) {
+            write_subword(element.target_element + reached.elements, read_subword(element.source_element));
         }
+        element = after(element, piece.step);
     }
 }

@@ -14,19 +14,16 @@ import numpy as np
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
 from wgslice.plans.indexed import INDEX_NBYTES, MAX_TABLES, IndexedDispatch
-from wgslice.plans.kernels import OF_INDICES, OF_WINDOWS, WIDEST_NBYTES, Kernel
+from wgslice.plans.kernels import OF_INDICES, OF_WINDOWS, UNITS, WIDEST_NBYTES, Kernel
 from wgslice.plans.launch import UNIT_GRIDS
 from wgslice.plans.pixels import pixels_of, runs_per_word
 from wgslice.plans.steps import Dispatch, OnGrid
 from wgslice.plans.windows import WindowDispatch
 
-# Kernels that one file serves, which differ in the type of what an invocation copies.
-UNIT_TYPES = {Kernel.WORD_GRID: "u32", Kernel.PAIR_GRID: "vec2<u32>", Kernel.WIDE_GRID: "vec4<u32>"}
-
 
 def entry_point(kernel: Kernel) -> str:
     """The name of a kernel's file and of the function that it runs."""
-    return "unit_grid" if kernel in UNIT_TYPES else kernel.value
+    return UNITS[kernel][0] if kernel in UNITS else kernel.value
 
 
 @cache
@@ -67,9 +64,10 @@ def kernel_module(kernel: Kernel) -> str:
     It is the kernel's file, then the declarations of shared files that it uses: WGSL takes any order.
     """
     own = files("wgslice.wgsl").joinpath(f"{entry_point(kernel)}.wgsl").read_text("utf-8")
-    if kernel in UNIT_TYPES:
-        units = f"alias Unit = {UNIT_TYPES[kernel]};\nconst units: u32 = {UNIT_GRIDS[kernel]}u;"
-        own = f"// {kernel.value}: unit_grid in units of {UNIT_TYPES[kernel]}.\n\n{units}\n\n{own}"
+    if kernel in UNITS:
+        file, unit = UNITS[kernel]
+        count = f"const units: u32 = {UNIT_GRIDS[kernel]}u;\n" if kernel in UNIT_GRIDS else ""
+        own = f"// {kernel.value}: {file} in units of {unit}.\n\nalias Unit = {unit};\n{count}\n{own}"
     shared = declarations("\n".join(map(shared_text, shared_files(kernel))))
     for name in declarations(own):
         shared.pop(name, None)

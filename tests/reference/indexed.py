@@ -12,7 +12,7 @@ from reference.memory import Bytes, Flags, Observed, Trace, Words, Writes, bound
 from reference.pieces import Pieces, divide, find_pieces, invocation_numbers, taken
 
 from wgslice.plans.indexed import IndexedDispatch
-from wgslice.plans.kernels import Kernel
+from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.shaders import indexed_dtype, uniform_block
 
 Indices = NDArray[np.generic]
@@ -140,15 +140,36 @@ def pieces_of(block: np.void, step: IndexedDispatch) -> Pieces:
     return Pieces(np.minimum(row, block["count"] - np.uint32(1)), turn - group * block["pieces"])
 
 
-def gather(
-    block: np.void, step: IndexedDispatch, source: Observed, _target: Observed, tables: Tables
+def gather_units(
+    block: np.void, step: IndexedDispatch, source: Observed, tables: Tables, unit_nbytes: int
 ) -> Writes:
-    """Mirrors `wgsl/gather.wgsl`."""
+    """Elements at indices, written in units."""
     last = int(block["rank"]) - 1
     owner, c, rows, reached = find_taken(block, step, tables)
     read = rows.source + c * block["source_strides"][last] + reached.elements
     written = rows.target + c * block["target_strides"][last]
-    return write_elements(source, Copied(read, written, owner), step.width_nbytes, WORD_NBYTES)
+    return write_elements(source, Copied(read, written, owner), step.width_nbytes, unit_nbytes)
+
+
+def gather(
+    block: np.void, step: IndexedDispatch, source: Observed, _target: Observed, tables: Tables
+) -> Writes:
+    """Mirrors `wgsl/gather.wgsl`."""
+    return gather_units(block, step, source, tables, WORD_NBYTES)
+
+
+def pair_gather(
+    block: np.void, step: IndexedDispatch, source: Observed, _target: Observed, tables: Tables
+) -> Writes:
+    """Mirrors `wgsl/gather.wgsl`."""
+    return gather_units(block, step, source, tables, WORD_NBYTES)
+
+
+def wide_gather(
+    block: np.void, step: IndexedDispatch, source: Observed, _target: Observed, tables: Tables
+) -> Writes:
+    """Mirrors `wgsl/gather.wgsl`."""
+    return gather_units(block, step, source, tables, WIDEST_NBYTES)
 
 
 def gather_words(
@@ -305,6 +326,8 @@ Implementation = Callable[[np.void, IndexedDispatch, Observed, Observed, Tables]
 
 index_kernels: dict[Kernel, Implementation] = {
     Kernel.GATHER: gather,
+    Kernel.PAIR_GATHER: pair_gather,
+    Kernel.WIDE_GATHER: wide_gather,
     Kernel.GATHER_WORDS: gather_words,
     Kernel.SCATTER: scatter,
     Kernel.SCATTER_SUBWORD: scatter_subword,

@@ -146,12 +146,12 @@ override contested: bool = false; // whether two indices may name one element
 //
 // A row is the last dimension, of at least `each` elements where pieces are contiguous.
 struct IndexedPiece {
-    next: IndexedPosition, // position of the next element
-    number: u32,           // its number, from the start of the row
-    step: IndexedPosition, // distance to the element after it
-    bounds: IndexedBounds, // of all tables
-    of_row: Reached,       // the tables' offsets for the row's first element
-    left_over: bool,       // whether it is empty
+    first: IndexedPosition, // position of the first element
+    number: u32,            // its number, from the start of the row
+    step: IndexedPosition,  // distance to the element after it
+    bounds: IndexedBounds,  // of all tables
+    of_row: Reached,        // the tables' offsets for the row's first element
+    left_over: bool,        // whether it is empty
 }
 
 fn find_indexed_piece(invocation: u32) -> IndexedPiece {
@@ -162,39 +162,38 @@ fn find_indexed_piece(invocation: u32) -> IndexedPiece {
         piece = Piece(min(invocation - (turn - group) * copy.rows, copy.count - 1u), turn - group * copy.pieces);
     }
     let last = copy.rank - 1u;
-    let first = first_unit(piece, 0u, size_of(last));
-    let next = moved(find_indexed_row(piece.row), last, first);
+    let number = first_unit(piece, 0u, size_of(last));
+    let first = moved(find_indexed_row(piece.row), last, number);
     let step = moved(IndexedPosition(), last, unit_step());
     let bounds = find_indexed_bounds();
-    return IndexedPiece(next, first, step, bounds, find_reached(next.entries, bounds), is_left_over(piece, copy.count));
+    let left_over = is_left_over(piece, copy.count);
+    return IndexedPiece(first, number, step, bounds, find_reached(first.entries, bounds), left_over);
 }
 
-struct IndexedElement {
-    at: IndexedPosition, // without the tables' offsets
-    reached: Reached,    // the tables' offsets
-    is_one: bool,        // whether the element exists
+// Whether a piece has a k-th element.
+fn is_one(piece: IndexedPiece, k: u32) -> bool {
+    return contiguous || (!piece.left_over && piece.number + k * unit_step() < size_of(copy.rank - 1u));
 }
 
-// The next element of a piece, which moves on to the one after it.
-fn next_element(piece: ptr<function, IndexedPiece>) -> IndexedElement {
-    let at = (*piece).next;
-    let step = (*piece).step;
-    var reached = (*piece).of_row;
-    if (!by_rows) { reached = find_reached(at.entries, (*piece).bounds); }
-    let is_one = contiguous || (!(*piece).left_over && (*piece).number < size_of(copy.rank - 1u));
-    (*piece).number += unit_step();
-    (*piece).next = IndexedPosition(at.source_element + step.source_element,
-                                    at.target_element + step.target_element,
-                                    at.winner + step.winner,
-                                    at.number + step.number,
-                                    at.entries + step.entries);
-    return IndexedElement(at, reached, is_one);
+// The tables' offsets for an element of a piece at a position.
+fn find_offsets(piece: IndexedPiece, element: IndexedPosition) -> Reached {
+    if (by_rows) { return piece.of_row; }
+    return find_reached(element.entries, piece.bounds);
+}
+
+// The position of the element after another one of a piece.
+fn after(element: IndexedPosition, step: IndexedPosition) -> IndexedPosition {
+    return IndexedPosition(element.source_element + step.source_element,
+                           element.target_element + step.target_element,
+                           element.winner + step.winner,
+                           element.number + step.number,
+                           element.entries + step.entries);
 }
 
 // Whether a scatter writes an element: its index must be in range, and no later index may name the same target.
-fn is_written(element: IndexedElement) -> bool {
-    if (contested && element.reached.inside) {
-        return element.is_one && winners[element.at.winner + element.reached.places] == element.at.number + 1u;
+fn is_written(element: IndexedPosition, reached: Reached) -> bool {
+    if (contested && reached.inside) {
+        return winners[element.winner + reached.places] == element.number + 1u;
     }
-    return element.is_one && element.reached.inside;
+    return reached.inside;
 }

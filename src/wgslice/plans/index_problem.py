@@ -9,7 +9,7 @@ from functools import cached_property
 from wgslice.layout import Layout
 from wgslice.plans.gather import MIN_WINDOW_NBYTES, IndexedWindows
 from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy
-from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
+from wgslice.plans.kernels import GATHERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.problem import PlanContext, counted
 from wgslice.plans.profiles import CACHE_LINE_NBYTES, MAX_AHEAD_NBYTES, MIN_AHEAD_NBYTES, Limits
 from wgslice.plans.window_problem import WindowProblem
@@ -55,7 +55,7 @@ class Indexing:
             return MASKED[width_nbytes]
         if width_nbytes < WORD_NBYTES:
             return Kernel.GATHER_WORDS if copy.reads else Kernel.SCATTER_SUBWORD
-        return Kernel.GATHER if copy.reads else Kernel.SCATTER
+        return GATHERS[width_nbytes] if copy.reads else Kernel.SCATTER
 
     @cached_property
     def gathered(self) -> IndexedCopy:

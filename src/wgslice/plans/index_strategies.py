@@ -31,7 +31,7 @@ from wgslice.plans.gather import (
 )
 from wgslice.plans.index_problem import MASKED, Indexing
 from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy, IndexedDispatch
-from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
+from wgslice.plans.kernels import GATHERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import Share, words_spanned
 from wgslice.plans.launch import share_of as launched
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan, in_order
@@ -42,7 +42,7 @@ from wgslice.plans.window_problem import WindowProblem
 from wgslice.plans.window_steps import words_each
 from wgslice.plans.window_strategies import WINDOWS, changes_of_windows, further_rejected, winners_scratch
 
-READING = {Kernel.GATHER, Kernel.GATHER_WORDS}
+READING = {*GATHERS.values(), Kernel.GATHER_WORDS}
 WRITING = {Kernel.SCATTER, Kernel.SCATTER_SUBWORD, Kernel.LAST_WRITER_INDICES}
 MASKING = {*MASKED.values(), Kernel.SCATTER, Kernel.SCATTER_SUBWORD}
 MASK_NBYTES = 1  # an element
@@ -148,12 +148,12 @@ def against_kernel(kernel: Kernel, problem: Indexing) -> Reason | None:
 
 def against_columns(problem: Indexing) -> Reason | None:
     """Returns why a gather does not go down columns, or None."""
-    if not problem.goes_down or problem.kernel is not Kernel.GATHER:
+    if not problem.goes_down or problem.kernel not in GATHERS.values():
         return OTHER
     size = problem.wide[0].sizes[-2]
     if size < COLUMN_EACH:
         return f"columns have {size} elements; at least {COLUMN_EACH} are needed"
-    return against_kernel(Kernel.GATHER, problem)
+    return against_kernel(problem.kernel, problem)
 
 
 def against_in_order(problem: Indexing) -> Reason | None:
@@ -171,7 +171,7 @@ def against_in_order(problem: Indexing) -> Reason | None:
 
 def work_of(kernel: Kernel, problem: Indexing, columns: bool) -> CostClass:
     """Returns the cost class of a kernel; gathers differ in where the elements of a row or column are."""
-    apart = ("long-stride",) * (kernel is Kernel.GATHER and problem.goes_down)
+    apart = ("long-stride",) * (kernel in GATHERS.values() and problem.goes_down)
     return CostClass(kernel, problem.wide[1], ("columns",) if columns else apart)
 
 
@@ -188,7 +188,7 @@ def dispatches(kernel: Kernel, problem: Indexing, *, columns: bool = False) -> I
     if kernel is Kernel.SCATTER_IN_ORDER:
         assert problem.in_order is not None
         copy = problem.in_order
-    elif kernel is Kernel.GATHER and not columns:
+    elif kernel in GATHERS.values() and not columns:
         copy = problem.gathered
     source, target = (span_of(side, problem.itemsize, limits) for side in (problem.source, problem.target))
     indexed, other = (
@@ -218,9 +218,9 @@ def dispatches(kernel: Kernel, problem: Indexing, *, columns: bool = False) -> I
         share = share_of_columns(copy, rows, limits)
     else:
         share = share_of(kernel, copy, width_nbytes, limits)
-        down = kernel in (Kernel.GATHER, Kernel.SCATTER) and problem.goes_down
+        down = kernel in (*GATHERS.values(), Kernel.SCATTER) and problem.goes_down
         rows = share.count if down else 1
-    ahead = problem.ahead if kernel is Kernel.GATHER and not columns else 0
+    ahead = problem.ahead if kernel in GATHERS.values() and not columns else 0
     table = "mask element" if copy.masked else "index"
     reason = f"one {table} per {'row' if copy.by_rows else 'element'}" + ", down columns" * columns
     reason += ", rows in order: the last of equal indices wins" * (kernel is Kernel.SCATTER_IN_ORDER)
@@ -290,7 +290,7 @@ def further_rejected_indexing(problem: Indexing) -> Iterator[Estimate]:
     copy, width_nbytes = problem.wide
     costs, nbytes = problem.limits.profile.costs, prod(copy.sizes) * width_nbytes
     rows, vectors = (
-        (Kernel.WINDOW_ROWS, Kernel.GATHER) if copy.reads else (Kernel.INSERT_ROWS, Kernel.SCATTER)
+        (Kernel.WINDOW_ROWS, Kernel.WIDE_GATHER) if copy.reads else (Kernel.INSERT_ROWS, Kernel.SCATTER)
     )
     if problem.as_windows is not None:
         yield from further_rejected(problem.as_windows)
@@ -303,7 +303,8 @@ def further_rejected_indexing(problem: Indexing) -> Iterator[Estimate]:
         yield Estimate(rows.value, rows_s, True, problem.against_windows)
     if width_nbytes < WIDEST_NBYTES:
         vectors_s = costs.least_seconds(CostClass(vectors, WIDEST_NBYTES), nbytes)
-        yield Estimate(f"{vectors.value} of vectors", vectors_s, True, problem.against_vectors)
+        name = vectors.value if copy.reads else "scatter of vectors"
+        yield Estimate(name, vectors_s, True, problem.against_vectors)
     if copy.winners is not None:
         disjoint_s = kernel_seconds(problem.kernel, problem)
         yield Estimate("scatter without a last-writer pass", disjoint_s, True, "indices may repeat")
@@ -360,7 +361,7 @@ def rows_as_windows(problem: Indexing) -> WindowProblem | None:
 
 
 COPYING = (
-    *(Kernel.GATHER, Kernel.GATHER_WORDS, Kernel.SCATTER, Kernel.SCATTER_SUBWORD),
+    *(*GATHERS.values(), Kernel.GATHER_WORDS, Kernel.SCATTER, Kernel.SCATTER_SUBWORD),
     *(Kernel.MASKED_WORDS, Kernel.MASKED_PAIRS, Kernel.MASKED_VALUES),
 )
 INDEXING: tuple[Strategy[Indexing], ...] = (
@@ -382,8 +383,8 @@ INDEXING: tuple[Strategy[Indexing], ...] = (
     Strategy(
         "gather down columns",
         against_columns,
-        partial(kernel_seconds, Kernel.GATHER, columns=True),
-        partial(dispatches, Kernel.GATHER, columns=True),
+        lambda problem: kernel_seconds(problem.kernel, problem, columns=True),
+        lambda problem: dispatches(problem.kernel, problem, columns=True),
     ),
     *map(of_windows, WINDOWS),
 )

@@ -14,7 +14,7 @@ WORD_NBYTES = 4
 
 
 class Kernel(Enum):
-    """A kernel, named as its file in `wgsl/` (grids of units share one) and its reference implementation."""
+    """A kernel, named as its file in `wgsl/`, of which `UNITS` share two, and its reference."""
 
     SLICE1 = "slice1"
     ROWS = "rows"
@@ -42,6 +42,8 @@ class Kernel(Enum):
     LAST_WRITER_WINDOWS = "last_writer_windows"
     LAST_WRITER_ROWS = "last_writer_rows"
     GATHER = "gather"
+    PAIR_GATHER = "pair_gather"
+    WIDE_GATHER = "wide_gather"
     GATHER_WORDS = "gather_words"
     SCATTER = "scatter"
     SCATTER_SUBWORD = "scatter_subword"
@@ -67,9 +69,10 @@ LAST_WRITERS = {Kernel.LAST_WRITER_WINDOWS, Kernel.LAST_WRITER_ROWS}
 OF_WINDOWS = EXTRACTING | INSERTING | LAST_WRITERS
 
 # Kernels of elements at indices.
+GATHERS = {4: Kernel.GATHER, 8: Kernel.PAIR_GATHER, 16: Kernel.WIDE_GATHER}  # by bytes per element
 SCATTERING = {Kernel.SCATTER, Kernel.SCATTER_SUBWORD}
 OF_INDICES = {
-    Kernel.GATHER,
+    *GATHERS.values(),
     Kernel.GATHER_WORDS,
     Kernel.SCATTER_IN_ORDER,
     Kernel.LAST_WRITER_INDICES,
@@ -77,6 +80,16 @@ OF_INDICES = {
     Kernel.MASKED_PAIRS,
     Kernel.MASKED_VALUES,
 } | SCATTERING
+
+# Kernels that share a file, and WGSL's type of what an invocation copies at a time.
+UNITS = {
+    Kernel.WORD_GRID: ("unit_grid", "u32"),
+    Kernel.PAIR_GRID: ("unit_grid", "vec2<u32>"),
+    Kernel.WIDE_GRID: ("unit_grid", "vec4<u32>"),
+    Kernel.GATHER: ("gather", "u32"),
+    Kernel.PAIR_GATHER: ("gather", "vec2<u32>"),
+    Kernel.WIDE_GATHER: ("gather", "vec4<u32>"),
+}
 
 # Read-only buffers that a kernel binds besides source and target, if any: offsets or indices, picks, winners.
 TABLES = {
