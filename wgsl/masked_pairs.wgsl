@@ -21,7 +21,7 @@ fn masked_pairs(own: Invocation) {
         let element = first + k * unit_step();
         if (contiguous || (!is_left_over(piece, 1u) && element < copy.elements)) {
             let byte = copy.table_offsets.x + element;
-            let written = extractBits(index_words[byte / 4u], byte % 4u * 8u, 8u) != 0u;
+            let written = extractBits(index_units[byte / 4u], byte % 4u * 8u, 8u) != 0u;
             let unit = copy.target_offset + element;
             if (contiguous || written) {
                 let value = source_units[copy.source_offset + element * source_step];

@@ -16,8 +16,8 @@ override element_bytes: u32 = 1u; // bytes per element: 1 or 2
 fn masked_values(own: Invocation) {
     let number = invocation_number(own.group, own.groups, own.index);
     if (number >= copy.count) { return; }
-    var bits = index_words[2u * number];
-    var source = copy.source_offset + index_words[2u * number + 1u];
+    var bits = index_units[2u * number];
+    var source = copy.source_offset + index_units[2u * number + 1u];
     let start = copy.target_offset + 32u * number;
     let last = copy.target_offset + copy.elements - 1u;
     let width = 8u * element_bytes;

@@ -13,7 +13,7 @@ import numpy as np
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
-from wgslice.plans.indexed import INDEX_NBYTES, MAX_TABLES, IndexedDispatch
+from wgslice.plans.indexed import MAX_TABLES, IndexedDispatch
 from wgslice.plans.kernels import OF_INDICES, OF_WINDOWS, UNITS, WIDEST_NBYTES, Kernel
 from wgslice.plans.launch import UNIT_GRIDS
 from wgslice.plans.pixels import pixels_of, runs_per_word
@@ -78,6 +78,12 @@ def kernel_module(kernel: Kernel) -> str:
         unused -= found
         pending += [shared[name] for name in found]
     return "\n".join([own, *(text for name, text in shared.items() if name not in unused)])
+
+
+def with_index_type(module: str, step: OnGrid) -> str:
+    """The module of a kernel, with the type in which `step` loads indices."""
+    in_pairs = isinstance(step, IndexedDispatch) and step.index_nbytes == 8
+    return module.replace("alias IndexUnit = u32;", "alias IndexUnit = vec2<u32>;") if in_pairs else module
 
 
 @cache
@@ -251,7 +257,7 @@ def indexed_constants(step: IndexedDispatch) -> dict[str, int]:
     """The constants of kernels that gather or scatter, by their names."""
     return {
         "tables": len(step.copy.tables),
-        "index_bytes": step.table.itemsize if step.table else INDEX_NBYTES,
+        "index_bytes": step.index_nbytes,
         "index_signed": step.copy.signed,
         "by_rows": step.copy.by_rows,
         "masked": step.copy.masked,

@@ -40,7 +40,10 @@ override by_rows: bool = false;      // whether an index is the same for all ele
 override masked: bool = false;       // whether the table is a mask, whose true elements add no offset
 
 @group(0) @binding(0) var<uniform> copy: Indexed;
-@group(0) @binding(3) var<storage, read> index_words: array<u32>;
+// The words of an index that are loaded at once: both of an index of 8 bytes, for which modules have vec2<u32> here.
+alias IndexUnit = u32;
+
+@group(0) @binding(3) var<storage, read> index_units: array<IndexUnit>;
 
 struct Index {
     value: u32,   // non-negative, clamped to the range
@@ -49,20 +52,18 @@ struct Index {
 
 // Reads entry `number` of the index array as an index into a dimension of `extent` elements.
 fn find_in_table(number: u32, extent: u32, wrap: u32) -> Index {
-    let words = max(index_bytes / 4u, 1u);
-    let per_word = max(4u / index_bytes, 1u);
+    let per_unit = max(4u / index_bytes, 1u);
     let bits = 8u * min(index_bytes, 4u);
-    var low = index_words[number / per_word * words];
+    let words = vec2<u32>(index_units[number / per_unit]); // the same word twice if a unit is one
+    var low = words.x;
     if (bits < 32u) {
-        let shift = number % per_word * bits;
+        let shift = number % per_unit * bits;
         let value = bitcast<u32>(extractBits(bitcast<i32>(low), shift, bits));
         low = select(extractBits(low, shift, bits), value, index_signed);
     }
     if (masked) { return Index(0u, low != 0u); }
     var high = select(0u, 0xffffffffu, index_signed && low >= 0x80000000u); // of 64 bits
-    if (words == 2u) {
-        high = index_words[number * 2u + 1u];
-    }
+    if (index_bytes == 8u) { high = words.y; }
     let negative = index_signed && high >= 0x80000000u;
     let value = low + select(0u, wrap, negative);
     let inside = high == select(0u, 0xffffffffu, negative) && value < select(extent, wrap, negative);

@@ -263,6 +263,11 @@ class IndexedDispatch(OnGrid):
         return super().memories | ({self.table.memory} if self.table else set())
 
     @property
+    def index_nbytes(self) -> int:
+        """Bytes of an index, or of a mask's element."""
+        return self.table.itemsize if self.table else INDEX_NBYTES
+
+    @property
     def winners(self) -> Winners | None:
         """The winner indices, if indices may be equal."""
         return self.copy.winners
