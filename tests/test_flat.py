@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +18,7 @@ from strategies import nested_strides
 
 import wgslice as wg
 from wgslice.layout import Layout
+from wgslice.plans.kernels import OF_INDICES
 
 numpy: Any = np  # whose stubs know nothing of tensors
 
@@ -42,9 +45,10 @@ class Values(NamedTuple):
 
 @st.composite
 def values_for(draw: st.DrawFn, both: Placed, counts: tuple[int, ...] = (1, 1, 2, 3, 7, 300)) -> Values:
-    """One value or several, to be repeated or cut; or the target's own elements."""
+    """One value or several, to be repeated or cut; or the target's own elements, all or the first ones."""
     if len(counts) > 1 and both.array.size and draw(st.integers(0, 9)) == 0:
-        return Values(both.array.T.copy(), both.tensor.T)
+        part: Any = (..., slice(draw(st.sampled_from([1, 2, None])))) if both.array.ndim else ...
+        return Values(both.array[part].T.copy(), both.tensor[part].T)
     count = draw(st.sampled_from(counts))
     array = random_bytes(count * both.array.itemsize, 7).view(both.array.dtype)
     array = array.reshape(draw(st.sampled_from([(count,), (1, count), (count, 1)])))
@@ -137,6 +141,45 @@ def test_put_writes_what_numpy_does(device: wg.Device, data: st.DataObject, mode
     else:
         numpy.put(both.tensor, given_indices, ours, mode=mode)
     check(both)
+
+
+# Limits by which calls need several dispatches, or other kernels.
+LIMITS: dict[str, dict[str, Any]] = {
+    "usual": {},
+    "narrow": {"binding_nbytes": 1024},
+    "disabled": {"disabled": frozenset(OF_INDICES)},
+}
+
+
+@contextmanager
+def limited(device: wg.Device, name: str) -> Iterator[None]:
+    """Other limits of a device, until the block ends."""
+    usual = device.limits
+    device.update_limits(lambda _: replace(usual, **LIMITS[name]))
+    try:
+        yield
+    finally:
+        device.update_limits(lambda _: usual)
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+@given(data=st.data())
+def test_the_last_of_repeated_values_stays(device: wg.Device, limits: str, data: st.DataObject) -> None:
+    """Of fewer values in a tensor than indices, which name elements several times, and of the true ones."""
+    both = data.draw(targets(device, smallest=1))
+    size = both.array.size
+    array = random_bytes(both.array.itemsize * data.draw(st.integers(2, 6)), 3).view(both.array.dtype)
+    turned = slice(None, None, data.draw(st.sampled_from([1, -1])))
+    values = Values(array[turned], wg.asarray(array, device=device)[turned])
+    indices = np.array(data.draw(st.lists(st.integers(-size, size - 1), min_size=4, max_size=40)), np.int64)
+    mask = np.array(data.draw(st.lists(st.booleans(), min_size=size, max_size=size)), np.bool_)
+    calls: list[tuple[Any, Any]] = [(np.put, indices), (np.place, mask), (np.putmask, ~mask)]
+    for function, key in calls:
+        function(both.array, key, values.array)
+        ours = held(data, device, key)
+        with limited(device, limits):
+            function(both.tensor, ours, values.ours)
+        check(both)
 
 
 @pytest.mark.every_adapter
@@ -325,3 +368,58 @@ def test_calls_are_one_submission(device: wg.Device) -> None:
     ]
     for function, *arguments in calls:
         assert len(wg.explain(function, *arguments).submissions) == 1
+
+
+@on_one_adapter
+@pytest.mark.parametrize("count", [3, 7])
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_fewer_values_are_repeated_in_one_submission(device: wg.Device, dtype: str, count: int) -> None:
+    """Of 600 elements that are written, which 3 values divide and 7 do not."""
+    x: Any = wg.zeros((30, 40), dtype, device=device)
+    square: Any = wg.zeros((99, 99), dtype, device=device)
+    indices = np.random.default_rng(0).integers(0, 1200, 600)
+    mask = np.arange(1200) % 2 == 0
+    on_device = [wg.asarray(each, device=device) for each in (indices, mask)]
+    values, own = wg.ones(count, dtype, device=device), x[1, 5 : 5 + count]
+    set_flat = type(x.flat).__setitem__
+    # Plans: of the copy that repeats the values, if there is one, and of the one that writes them. Strided
+    # elements of 1 byte are written sooner from such a copy.
+    strided = 1 if dtype == "uint8" else count // 4
+    calls: list[tuple[int, Callable[..., Any], *tuple[Any, ...]]] = [
+        (count // 4, set_flat, x.flat, slice(600), values),
+        (strided, set_flat, x.flat, slice(0, None, 2), values),
+        (count // 4, set_flat, x.T.flat, slice(0, None, 2), values),
+        (count // 4, set_flat, x.flat, indices, values),
+        (count // 4, set_flat, x.T.flat, indices, values),
+        (count // 4, set_flat, x.flat, on_device[0], values),
+        (count // 4, set_flat, x.flat, mask, values),
+        (count // 4, numpy.put, x, indices, values),
+        (count // 4, numpy.put, x, on_device[0], values),
+        (strided, numpy.fill_diagonal, square, values),
+        (1, set_flat, x.T.flat, ..., values),
+        (1, numpy.place, x, mask, values),
+        (1, numpy.place, x.T, mask, values),
+        (1, numpy.putmask, x, mask, values),
+        (1, numpy.putmask, x.T, mask, values),
+        (1, numpy.putmask, x, on_device[1], values),
+        (1, numpy.put, x, indices, own),
+        (1, numpy.put, x, on_device[0], own),
+        (1, numpy.putmask, x, mask, own),
+        (1, set_flat, x.flat, slice(0, None, 2), own),
+    ]
+    for copies, function, *arguments in calls:
+        submissions = wg.explain(function, *arguments).submissions
+        assert [len(each.plans) for each in submissions] == [1 + copies]
+    # Into a tensor without a flat view, by a tensor of indices: it is copied, written, and copied back.
+    assert len(wg.explain(numpy.put, x.T, on_device[0], values).submissions) == 3
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32"])
+@pytest.mark.parametrize("count", [3, 7])
+def test_place_repeats_values_for_large_masks(device: wg.Device, dtype: str, count: int) -> None:
+    both = placed(device, Layout.packed((100, 101)), dtype)
+    mask = np.random.default_rng(1).random((100, 101)) < 0.6
+    array = random_bytes(count * both.array.itemsize, 5).view(dtype)
+    np.place(both.array, mask, array)
+    numpy.place(both.tensor, mask, wg.asarray(array, device=device))
+    check(both)

@@ -130,9 +130,11 @@ class Recorder:
             copy_texels(self.encoder, self.region, buffer, rows, command.size, writes=writes)
 
 
-def run_copy(device: Device, source: BoundLayout, target: BoundLayout) -> None:
-    """Submit a copy, without waiting for the GPU."""
-    run(device, plan_copy, source, target)
+def run_copy(
+    device: Device, source: BoundLayout, target: BoundLayout, encoder: CommandEncoder | None = None
+) -> None:
+    """Submit a copy, without waiting for the GPU; `encoder` as for `run`."""
+    run(device, plan_copy, source, target, encoder=encoder)
 
 
 def run(
@@ -143,9 +145,10 @@ def run(
     offsets: BoundLayout | None = None,
     *,
     planning: Planning = planned,
+    encoder: CommandEncoder | None = None,
 ) -> None:
-    """Plan, record and submit, without waiting for the GPU."""
-    encoder = device.create_encoder()
+    """Plan, record and submit, without waiting for the GPU; the commands of `encoder` run before."""
+    encoder = encoder or device.create_encoder()
     play(device, encoder, plan_and_bind(device, planner, source, target, offsets, planning=planning))
     device.submit(encoder)
 

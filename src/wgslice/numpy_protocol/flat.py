@@ -12,9 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from wgslice.dialects.advanced import as_item, non_negative
 from wgslice.dtypes import AnyDType, check_same_dtype
 from wgslice.errors import ComputationRefused, named
-from wgslice.layout_rules import reshaped
-from wgslice.numpy_protocol.moving import tile
+from wgslice.gpu.protocols import CommandEncoder
+from wgslice.gpu.recording import plan_and_bind, play
+from wgslice.layout_rules import repeated_to, reshaped
 from wgslice.numpy_protocol.taking import as_indices
+from wgslice.plans.copy import plan_copy
+from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.tensors.assignment import assign, copy_where
 from wgslice.tensors.methods import packed_copy
 from wgslice.tensors.placed import (
@@ -27,7 +30,7 @@ from wgslice.tensors.placed import (
     viewed,
     write,
 )
-from wgslice.tensors.tensor import Tensor
+from wgslice.tensors.tensor import Tensor, allocate
 
 
 class Flat:
@@ -116,21 +119,29 @@ def write_flat(x: Tensor, item: slice | NDArray[Any] | Tensor, values: Any) -> N
     else:
         item = item.reshape(-1) if isinstance(item, Tensor) else numbers_of(item, x.size)
         count = item.size
-    given = repeated(x, values, count)
+    layout = reshaped(x.layout, (x.size,))
+    whole = layout is None and isinstance(item, slice) and count == x.size and (item.step or 1) > 0
+    divides = not whole
+    if layout is not None and isinstance(item, slice):  # short rows of strided sub-word elements are slow
+        written = layout.select([range(*item.indices(x.size))])
+        divides = written.is_packed or x.itemsize >= WORD_NBYTES
+    given, encoder = repeated(x, values, count, divides=divides)
     if not given.size or not count:
         return
-    layout = reshaped(x.layout, (x.size,))
-    if layout is not None:
-        assign(viewed(x, layout), item, given)
-    elif isinstance(item, slice) and count == x.size and (item.step or 1) > 0:
-        assign(x, ..., given.reshape(x.shape) if given.ndim else given)
-    elif isinstance(item, Tensor):
+    shape = (-1, *given.shape) if given.size < count else (-1,)
+    if whole:
+        assign(x, ..., given.reshape(x.shape) if given.ndim else given, encoder=encoder)
+    elif layout is None and isinstance(item, Tensor):
         copied = packed_copy(x)
-        assign(copied.reshape(-1), item, given)
+        assign(copied.reshape(-1), item.reshape(shape), given, encoder=encoder)
         write(x, copied)
-    else:
+    elif layout is None:
         numbers = np.arange(*item.indices(x.size)) if isinstance(item, slice) else item
-        assign(x, np.unravel_index(numbers, x.shape), given)
+        assign(x, np.unravel_index(numbers.reshape(shape), x.shape), given, encoder=encoder)
+    elif isinstance(item, slice):
+        assign(viewed(x, layout)[item].reshape(shape), ..., given, encoder=encoder)
+    else:
+        assign(viewed(x, layout), item.reshape(shape), given, encoder=encoder)
 
 
 def numbers_of(item: NDArray[Any], size: int) -> NDArray[np.int64]:
@@ -144,20 +155,29 @@ def numbers_of(item: NDArray[Any], size: int) -> NDArray[np.int64]:
     return non_negative(item, size, 0).reshape(-1)
 
 
-def repeated(x: Tensor, values: Any, count: int, *, safe: bool = False) -> Tensor | NDArray[Any]:
+def repeated(
+    x: Tensor, values: Any, count: int, *, safe: bool = False, divides: bool = False
+) -> tuple[Tensor | NDArray[Any], CommandEncoder | None]:
     """Return values for elements of a tensor, repeated or cut to `count` in row-major order.
 
-    One value has no dimensions. Arrays are cast as NumPy assigns them, or if `safe` by that rule.
+    One value has no dimensions. Arrays are cast as NumPy assigns them, or if `safe` by that rule. A tensor is
+    repeated by the commands that are returned with it; if `divides`, not where its size divides `count`.
     """
     if isinstance(values, Tensor):
         check_same_dtype(values.dtype, x.dtype)
         check_input(x.device, "values", values.memory)
         given = values.reshape(-1)
         if given.size == 1:
-            return given.reshape(())
+            return given.reshape(()), None
         if not given.size or given.size >= count:
-            return given[:count]
-        return tile(given, -(-count // given.size))[:count]
+            return given[:count], None
+        if divides and count % given.size == 0 and given.memory is not x.memory:
+            return given, None
+        turns = allocate((-(-count // given.size), given.size), x.dtype, x.device, zeroed=False)
+        source = given.bound_layout._replace(layout=repeated_to(given.layout, turns.shape))
+        encoder, target = x.device.create_encoder(), turns.bound_layout._replace(fresh=True)
+        play(x.device, encoder, plan_and_bind(x.device, plan_copy, source, target))
+        return turns.reshape(-1)[:count], encoder
     check_of_numbers(values)
     size = np.size(values)
     made = np.empty(min(size, 1) if size < 2 else count, x.dtype)
@@ -165,7 +185,7 @@ def repeated(x: Tensor, values: Any, count: int, *, safe: bool = False) -> Tenso
         np.putmask(made, np.ones(made.shape, np.bool_), values)
     else:
         made.flat[:] = values
-    return made.reshape(()) if size == 1 else made
+    return made.reshape(()) if size == 1 else made, None
 
 
 def put(a: Tensor, ind: Tensor | ArrayLike, v: Any, mode: str = "raise") -> None:
@@ -192,10 +212,10 @@ def place(arr: Tensor, mask: Any, vals: Any) -> None:
     if np.size(vals) != 1:
         marked = np.asarray(marked)
     count = 1 if isinstance(marked, Tensor) else int(np.count_nonzero(marked))
-    given = repeated(arr, vals, count, safe=True)
+    given, encoder = repeated(arr, vals, count, safe=True)
     if count and not given.size:
         raise ValueError("Cannot insert from an empty array!")
-    assign(arr, marked, given)
+    assign(arr, marked, given, encoder=encoder)
 
 
 def putmask(a: Tensor, mask: Any, values: Any) -> None:
@@ -204,9 +224,9 @@ def putmask(a: Tensor, mask: Any, values: Any) -> None:
     check_writeable(a)
     marked = as_mask(a, mask)
     same = isinstance(values, Tensor) and values.shape == a.shape
-    given = values if same else repeated(a, values, a.size, safe=True)
+    given, encoder = (values, None) if same else repeated(a, values, a.size, safe=True)
     if given.size or not a.size:
-        copy_where(a, given if given.ndim == 0 else given.reshape(a.shape), marked)
+        copy_where(a, given if given.ndim == 0 else given.reshape(a.shape), marked, encoder)
 
 
 def as_mask(x: Tensor, mask: Any) -> Tensor | NDArray[np.bool_]:

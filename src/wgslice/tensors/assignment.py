@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from wgslice.arguments import MAX_CACHED_VALUES
 from wgslice.dialects.advanced import AdvancedSelection, any_index
 from wgslice.dialects.basic import Selection
+from wgslice.gpu.protocols import CommandEncoder
 from wgslice.gpu.recording import BoundLayout, run
 from wgslice.layout import Layout
 from wgslice.layout_rules import broadcast, once, without_leading_ones
@@ -41,22 +42,27 @@ from wgslice.tensors.placed import (
 )
 
 
-def assign(x: Placed, key: Any, value: Any, *, disjoint: bool = False) -> None:
-    """Run `Tensor.__setitem__`; `disjoint` promises that no index selects an element twice."""
+def assign(
+    x: Placed, key: Any, value: Any, *, disjoint: bool = False, encoder: CommandEncoder | None = None
+) -> None:
+    """Run `Tensor.__setitem__`; `disjoint` promises that no index selects an element twice.
+
+    The commands of `encoder`, which make the elements of a packed tensor in another buffer, run before.
+    """
     check_writeable(x)
     given = value if isinstance(value, Placed) else as_assigned(value, x.dtype)
     mask = leading_mask(x, key)
     if mask is not None:
-        if assigned_by_mask(x, mask, given):
+        if encoder is None and assigned_by_mask(x, mask, given):
             return
         key = np.asarray(mask)
-        if assigned_in_turn(x, key, given):
+        if assigned_in_turn(x, key, given, encoder):
             return
     selection = selected(x, key)
     if isinstance(selection, Selection):
-        write(viewed(x, x.layout.select(selection.items)), given)
+        write(viewed(x, x.layout.select(selection.items)), given, encoder)
     else:
-        scatter(x, selection, given, disjoint=disjoint or mask is not None)
+        scatter(x, selection, given, disjoint=disjoint or mask is not None, encoder=encoder)
 
 
 def leading_mask(x: Placed, key: Any) -> Placed | NDArray[np.bool_] | None:
@@ -91,7 +97,12 @@ def assigned_by_mask(x: Placed, mask: Placed | NDArray[np.bool_], value: Placed 
     return written_where(x, marked._replace(layout=per_row), source._replace(layout=layout))
 
 
-def assigned_in_turn(x: Placed, mask: NDArray[np.bool_], value: Placed | NDArray[Any]) -> bool:
+def assigned_in_turn(
+    x: Placed,
+    mask: NDArray[np.bool_],
+    value: Placed | NDArray[Any],
+    encoder: CommandEncoder | None = None,
+) -> bool:
     """Write an element of a value for each true one of a large mask; return False if no kernel does so."""
     if x.itemsize >= WORD_NBYTES or x.offset % WORD_NBYTES or not x.is_packed or mask.shape != x.shape:
         return False
@@ -104,12 +115,21 @@ def assigned_in_turn(x: Placed, mask: NDArray[np.bool_], value: Placed | NDArray
     copy = masked_values_at_once(mask, x.layout, source.layout, x.itemsize, x.device.limits)
     if copy is None:
         return False
-    run(x.device, copy.planner, source, x.bound_layout._replace(layout=copy.written), planning=plan_anew)
+    target = x.bound_layout._replace(layout=copy.written)
+    run(x.device, copy.planner, source, target, planning=plan_anew, encoder=encoder)
     return True
 
 
-def copy_where(x: Placed, value: Placed | NDArray[Any], where: Placed | NDArray[np.bool_]) -> None:
-    """Copy a tensor or an array of the same dtype where a mask is true, both broadcast, without waiting."""
+def copy_where(
+    x: Placed,
+    value: Placed | NDArray[Any],
+    where: Placed | NDArray[np.bool_],
+    encoder: CommandEncoder | None = None,
+) -> None:
+    """Copy a tensor or an array of the same dtype where a mask is true, both broadcast, without waiting.
+
+    The commands of `encoder`, which make the elements of a packed tensor in another buffer, run before.
+    """
     check_destination(x, value.dtype)
     if x.size == 0:
         check_sides(x, value)
@@ -124,21 +144,23 @@ def copy_where(x: Placed, value: Placed | NDArray[Any], where: Placed | NDArray[
             )
         sides[number] = side._replace(layout=layout)
     source, mask = sides
-    if written_where(x, mask._replace(layout=once(mask.layout)), source):
+    if written_where(x, mask._replace(layout=once(mask.layout)), source, encoder):
         return
     marked = any_index(x.shape, np.broadcast_to(np.asarray(where), x.shape))
     assert isinstance(marked, AdvancedSelection)
     gathered = Placed(
         x.device, x.device.create_buffer(x.itemsize * marked.shape[0]), x.dtype, Layout.packed(marked.shape)
     )
-    gather(Placed(x.device, source.buffer, x.dtype, source.layout), marked, gathered)
+    gather(Placed(x.device, source.buffer, x.dtype, source.layout), marked, gathered, encoder)
     scatter(x, marked, gathered)
 
 
 cached_masked_copy = lru_cache(maxsize=MAX_SELECTIONS)(masked_copy_at_once)
 
 
-def written_where(x: Placed, mask: BoundLayout, source: BoundLayout) -> bool:
+def written_where(
+    x: Placed, mask: BoundLayout, source: BoundLayout, encoder: CommandEncoder | None = None
+) -> bool:
     """Copy where a mask, which broadcasts to the source's sizes, is true; return False if no kernel can."""
     check_input(x.device, "mask", mask.buffer)
     mask, source = apart(x, mask), apart(x, source)
@@ -147,7 +169,7 @@ def written_where(x: Placed, mask: BoundLayout, source: BoundLayout) -> bool:
     copy = cached_masked_copy(mask.layout.sizes, x.layout, source.layout, x.itemsize, x.device.limits)
     if copy is None:
         return False
-    run(x.device, copy.planner, source, x.bound_layout, mask, planning=cached_plan)
+    run(x.device, copy.planner, source, x.bound_layout, mask, planning=cached_plan, encoder=encoder)
     return True
 
 

@@ -89,20 +89,28 @@ def indices_held(x: Placed, item: Placed, *, clipped: bool = False) -> Any:
     return DeviceIndices(item.shape, item, clipped)
 
 
-def gather(x: Placed, selection: AdvancedSelection, result: Placed) -> None:
-    """Copy the selected elements of a tensor into a new packed one, without waiting for the GPU."""
+def gather(
+    x: Placed, selection: AdvancedSelection, result: Placed, encoder: CommandEncoder | None = None
+) -> None:
+    """Copy the selected elements of a tensor into a new packed one; `encoder` as for `run`."""
     if result.size == 0:
         return
     target = result.bound_layout._replace(fresh=True)
-    if run_indexed(x, selection, target, reads=True):
+    if run_indexed(x, selection, target, reads=True, encoder=encoder):
         return
     found = indexed_windows(selection, x.layout, result.layout, reads=True)
     assert found is not None  # the dimensions of a packed tensor merge
-    run_windows(x.device, found, x.bound_layout, result.bound_layout._replace(fresh=True))
+    run_windows(x.device, found, x.bound_layout, target, encoder)
 
 
 def run_indexed(
-    x: Placed, selection: AdvancedSelection, other: BoundLayout, *, reads: bool, disjoint: bool = False
+    x: Placed,
+    selection: AdvancedSelection,
+    other: BoundLayout,
+    *,
+    reads: bool,
+    disjoint: bool = False,
+    encoder: CommandEncoder | None = None,
 ) -> bool:
     """Gather into, or scatter from, a layout by kernels with indices; return False if none does so."""
     holders = shared_holders(selection)
@@ -121,7 +129,7 @@ def run_indexed(
     source, target = (x.bound_layout, other) if reads else (other, x.bound_layout)
     bound = source._replace(layout=copy.read), target._replace(layout=copy.written)
     offsets = holders[0].bound_layout if holders else None
-    run(x.device, copy.planner, *bound, offsets, planning=planning)
+    run(x.device, copy.planner, *bound, offsets, planning=planning, encoder=encoder)
     return True
 
 
@@ -137,9 +145,15 @@ def shared_holders(selection: AdvancedSelection) -> list[Placed] | None:
     return holders if together else None
 
 
-def run_windows(device: Device, found: IndexedWindows, source: BoundLayout, target: BoundLayout) -> None:
+def run_windows(
+    device: Device,
+    found: IndexedWindows,
+    source: BoundLayout,
+    target: BoundLayout,
+    encoder: CommandEncoder | None = None,
+) -> None:
     """Copy windows between two buffers in one submission; indices of several dtypes become int64 before."""
-    encoder = device.create_encoder()
+    encoder = encoder or device.create_encoder()
 
     def add(copy: WindowCopy, offsets: BoundLayout | None = None) -> None:
         sides = source._replace(layout=copy.read), target._replace(layout=copy.written)
@@ -233,9 +247,17 @@ def bytes_of(tensor: Placed) -> BoundLayout:
 
 
 def scatter(
-    x: Placed, selection: AdvancedSelection, value: Placed | NDArray[Any], *, disjoint: bool = False
+    x: Placed,
+    selection: AdvancedSelection,
+    value: Placed | NDArray[Any],
+    *,
+    disjoint: bool = False,
+    encoder: CommandEncoder | None = None,
 ) -> None:
-    """Write a tensor or an array of the same dtype, broadcast, to the selected elements."""
+    """Write a tensor or an array of the same dtype, broadcast, to the selected elements.
+
+    The commands of `encoder`, which make the elements of a packed tensor in another buffer, run before.
+    """
     check_destination(x, value.dtype)
     given = value.layout if isinstance(value, Placed) else Layout.packed(value.shape)
     layout = assigned(given, selection)
@@ -245,14 +267,14 @@ def scatter(
     source = in_rows(x, selection, value, layout)
     if source.buffer is x.memory:
         source = packed(x, source)
-    if run_indexed(x, selection, source, reads=False, disjoint=disjoint):
+    if run_indexed(x, selection, source, reads=False, disjoint=disjoint, encoder=encoder):
         return
     found = indexed_windows(selection, x.layout, source.layout, reads=False, disjoint=disjoint)
     if found is None:
         source = packed(x, source)
         found = indexed_windows(selection, x.layout, source.layout, reads=False, disjoint=disjoint)
         assert found is not None  # the dimensions of a packed tensor merge
-    run_windows(x.device, found, source, x.bound_layout)
+    run_windows(x.device, found, source, x.bound_layout, encoder)
 
 
 def in_rows(

@@ -290,8 +290,11 @@ def as_copied(value: Any, dtype: DType, casting: str = "same_kind") -> NDArray[A
     return array
 
 
-def write(target: Placed, value: Placed | NDArray[Any]) -> None:
-    """Write a tensor or an array of the same dtype, broadcast as NumPy does, without waiting."""
+def write(target: Placed, value: Placed | NDArray[Any], encoder: CommandEncoder | None = None) -> None:
+    """Write a tensor or an array of the same dtype, broadcast as NumPy does, without waiting.
+
+    The commands of `encoder`, which make a tensor's elements, run before.
+    """
     check_destination(target, value.dtype)
     given = value.layout if isinstance(value, Placed) else Layout.packed(value.shape)
     source = broadcast(without_leading_ones(given, target.ndim), target.shape)
@@ -302,7 +305,7 @@ def write(target: Placed, value: Placed | NDArray[Any]) -> None:
     if target.size == 0:
         check_sides(target, value)
     elif isinstance(value, Placed):
-        run_copy(target.device, value.bound_layout._replace(layout=source), target.bound_layout)
+        run_copy(target.device, value.bound_layout._replace(layout=source), target.bound_layout, encoder)
     elif value.size == 1:
         fill(target, value.reshape(1))
     else:
