@@ -18,7 +18,17 @@ from bench.cases import CASES, COPIES, PERMUTES, Case, Cut
 from bench.compilers.planned import ASKED, LIMITS, planned
 from bench.contest import ROOT
 from bench.graphs import GRAPHS
-from bench.tasks import BATCHES, GRADIENTS, INSERTIONS, MANY_WINDOWS, WINDOWS, Crops, Gradient, Inserts
+from bench.tasks import (
+    BATCHES,
+    GRADIENTS,
+    INSERTIONS,
+    MANY_WINDOWS,
+    WINDOWS,
+    Columns,
+    Crops,
+    Gradient,
+    Inserts,
+)
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, Limits, shipped_for
 from wgslice.shaders import kernel_module
@@ -101,7 +111,9 @@ def limits_of(content: Mapping[str, Any]) -> Limits:
 
 def fingerprint(case: Case, limits: Limits) -> str:
     """A digest of a case's plan and kernels; of all slices' where a plan takes a device or several steps."""
-    return digest([case] if isinstance(case.work, Cut | Crops | Gradient | Inserts) else CASES, limits)
+    return digest(
+        [case] if isinstance(case.work, Cut | Columns | Crops | Gradient | Inserts) else CASES, limits
+    )
 
 
 def digest(cases: Sequence[Case], limits: Limits, others: Iterable[Kernel] = ()) -> str:

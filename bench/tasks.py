@@ -13,10 +13,12 @@ from bench.cases import Case
 
 __all__ = [
     "BATCHES",
+    "GATHERS",
     "GRADIENTS",
     "INSERTIONS",
     "MANY_WINDOWS",
     "WINDOWS",
+    "Columns",
     "Crops",
     "Gradient",
     "Inserts",
@@ -162,6 +164,27 @@ class Order:
         return shape
 
 
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a matrix in random order, each of a row's an element or a pixel."""
+
+    count: int
+
+    @property
+    def key(self) -> tuple[slice, NDArray[np.int64]]:
+        """Return the index of the columns."""
+        return slice(None), np.random.default_rng(5).permutation(self.count)
+
+    def of(self, matrix: NDArray[Any]) -> NDArray[Any]:
+        """Return the expected output."""
+        result: NDArray[Any] = matrix[self.key]
+        return result
+
+    def sizes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the sizes of the output."""
+        return shape
+
+
 @dataclass(frozen=True, eq=False)
 class Task(Case):
     """An array and a task; the task returns the expected output and its sizes."""
@@ -275,4 +298,13 @@ MANY_WINDOWS = [
     insertion("images of 112 x 112 RGB, written", "uint8", (120, 112, 112, 3), Crops(120, (1, 112, 112))),
     insertion("patches of 64 x 64 RGB anywhere", *PHOTO, Crops(350, (64, 64))),
     insertion("patches of 64 x 64 RGB one over the other", "uint8", (700, 700, 3), Crops(350, (64, 64))),
+]
+
+# Elements of 1 to 16 bytes, one for each index.
+GATHERS = [
+    Task("u8 columns in random order", "uint8", (4096, 4096), Columns(4096)),
+    Task("f16 columns in random order", "float16", (4096, 4096), Columns(4096)),
+    Task("f32 columns in random order", "float32", (4096, 4096), Columns(4096)),
+    Task("i64 columns in random order", "int64", (4096, 4096), Columns(4096)),
+    Task("f32 RGBA columns in random order", "float32", (2048, 2048, 4), Columns(2048)),
 ]

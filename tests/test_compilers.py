@@ -60,6 +60,7 @@ def test_equal_modules_are_compiled_once() -> None:
         case.name for case in ASKED if any(isinstance(step, OnGrid) for step in planned(case).steps)
     }
     assert compiled == dispatched
+    assert {"gather_words", "gather", "pair_gather", "wide_gather"} < {variant.kernel for variant in found}
 
 
 def test_a_figure_is_for_16_useful_bytes() -> None:

@@ -9,9 +9,12 @@ from numpy.typing import NDArray
 
 import wgslice as wg
 from bench.cases import CASES, Case
-from bench.tasks import GRADIENTS, INSERTIONS, WINDOWS, Crops, Gradient, Inserts
+from bench.tasks import GATHERS, GRADIENTS, INSERTIONS, WINDOWS, Columns, Crops, Gradient, Inserts
+from wgslice.dialects.advanced import AdvancedSelection, any_index
 from wgslice.layout import Layout
 from wgslice.plans.copy import SliceGradPlanner, plan_copy
+from wgslice.plans.gather import indexed_copy
+from wgslice.plans.index_strategies import plan_indexing
 from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.problem import PlanContext
 from wgslice.plans.profiles import GPU, Limits
@@ -23,9 +26,10 @@ __all__ = ["ASKED", "offsets_of", "planned", "source_layout", "windows_planner"]
 LIMITS = Limits(binding_nbytes=2**31, binding_alignment_nbytes=64, workgroups=65535, profile=GPU)
 
 
-# Every slice, windows and gradients, each by a name of its own.
+# Every slice, gathers, windows and gradients, each by a name of its own.
 ASKED: list[Case] = [
     *CASES,
+    *GATHERS,
     *WINDOWS,
     *(replace(task, name=f"{task.name}, written") for task in INSERTIONS if task.key.crops.gridded),
     *(replace(task, name=f"{task.name}, gradient") for task in GRADIENTS),
@@ -33,7 +37,7 @@ ASKED: list[Case] = [
 
 
 def planned(case: Case, limits: Limits = LIMITS) -> Plan:
-    """A slice, a gradient or windows, from one tensor to another."""
+    """A slice, a gather, a gradient or windows, from one tensor to another."""
     context, work = PlanContext(limits), case.work
     if isinstance(work, Gradient):
         sides = Layout.packed(case.shape), Layout.packed(work.shape)
@@ -41,6 +45,13 @@ def planned(case: Case, limits: Limits = LIMITS) -> Plan:
     if isinstance(work, Crops | Inserts):
         sides = Layout.packed(case.shape), Layout.packed(work.sizes(case.shape))
         return windows_planner(case)(*sides, case.itemsize, context)
+    if isinstance(work, Columns):
+        matrix = Layout.packed(case.shape)
+        selection = any_index(case.shape, work.key)
+        assert isinstance(selection, AdvancedSelection)
+        copy = indexed_copy(selection, matrix, matrix, reads=True)
+        assert copy is not None
+        return plan_indexing(copy, None, matrix, matrix, case.itemsize, context)
     source = source_layout(case)
     return plan_copy(source, Layout.packed(source.sizes), case.itemsize, context)
 

@@ -281,7 +281,7 @@ def masked_words(
     values = target.elements(elements_of(word, int(per_word)), step.width_nbytes, owner[:, None])
     ahead = elements_of(word, int(per_word)) - start
     inside = ahead < elements
-    inside[inside] = tables.indices[block["table_offsets"][0] + ahead[inside]] != 0
+    inside[inside] = tables.indices.view(np.uint8)[block["table_offsets"][0] + ahead[inside]] != 0
     by = np.broadcast_to(owner[:, None], inside.shape)[inside]
     read = block["source_offset"] + ahead[inside] * block["source_strides"][0]
     values[inside] = source.elements(read, step.width_nbytes, by)
@@ -295,7 +295,7 @@ def masked_pairs(
     width, pieces = step.width_nbytes, find_pieces(block, step.share, 1)
     nowhere = np.zeros_like(pieces.row)
     owner, element = taken(step.share, pieces, nowhere, nowhere + block["elements"])
-    written = tables.indices[block["table_offsets"][0] + element] != 0
+    written = tables.indices.view(np.uint8)[block["table_offsets"][0] + element] != 0
     if not step.share.contiguous:
         owner, element, written = owner[written], element[written], written[written]
     read = block["source_offset"] + element * block["source_strides"][0]
