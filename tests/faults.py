@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from threading import Lock, current_thread, main_thread
+from contextlib import contextmanager, nullcontext
+from threading import Lock, RLock, current_thread, main_thread
 from typing import Any
 from weakref import ref
 
@@ -58,6 +58,7 @@ class Fault:
         self.kind, self.number, self.device = kind, number, ref(device)
         self.calls: list[str] = []
         self.lock = Lock()
+        self.aborting = RLock()  # held by a call that would end the process if the device were lost meanwhile
         self.is_lost = False
 
     @property
@@ -74,8 +75,9 @@ class Fault:
             if fails:
                 device = self.device()
                 assert device is not None
-                device.wgpu_device.destroy()
-                self.is_lost = True
+                with self.aborting:
+                    device.wgpu_device.destroy()
+                    self.is_lost = True
             if self.is_lost and call in ABORTING:
                 raise errors[self.number % len(errors)](call)
         elif fails and self.kind == "interrupt":
@@ -102,7 +104,12 @@ def failing(kind: str, number: int, device: wg.Device) -> Iterator[Fault]:
     fault, finishes_before_loss = Fault(kind, number, device), native.finishes_before_loss
 
     def counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *arguments: fault.in_place_of(name, function)(*arguments)
+        def call(*arguments: Any) -> Any:
+            # Another thread's loss of the device waits for a call that would end the process.
+            with fault.aborting if kind == "device lost" and name in ABORTING else nullcontext():
+                return fault.in_place_of(name, function)(*arguments)
+
+        return call
 
     with pytest.MonkeyPatch.context() as patch:
         for name, function in NATIVE.items():
