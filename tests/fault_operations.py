@@ -9,7 +9,9 @@ from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
+from unittest.mock import patch
 
+import dask.array
 import numpy as np
 import zarr
 from helpers import ADAPTERS
@@ -146,6 +148,38 @@ def read_by_zarr(t: Tensors) -> Callable[[], Any]:
     return read
 
 
+def written_by_zarr(t: Tensors) -> Callable[[], Any]:
+    stored = zarr.create_array({}, shape=(8, 8), dtype=np.int32, chunks=(3, 5))
+
+    def write() -> Any:
+        with wgslice.zarr.enable(t.device):
+            stored[::2] = t.x[:, ::2].T
+        return stored[:]
+
+    return write
+
+
+def in_chunks(operation: Operation) -> Operation:
+    """An operation of Zarr's on tensors of a size that is not transferred at once."""
+
+    def prepare(t: Tensors) -> Callable[[], Any]:
+        call = operation(t)
+
+        def transfer() -> Any:
+            in_order = zarr.config.set({"async.concurrency": 1})  # and so by the same commands each time
+            with in_order, patch.object(wgslice.zarr, "WHOLE_NBYTES", 0):
+                return call()
+
+        return transfer
+
+    return prepare
+
+
+def computed_by_dask(t: Tensors) -> Callable[[], Any]:
+    chunked = dask.array.from_array(t.x, chunks=(4, 8), asarray=False)
+    return lambda: chunked[::-1, ::3].compute(scheduler="synchronous")
+
+
 def streamed(t: Tensors) -> Callable[[], Any]:
     return partial(wg.stream, STREAMED, np.s_[::-1, ::3], limit="32 KiB", device=t.device)
 
@@ -167,6 +201,18 @@ def program_folder() -> Path:
 def loaded(t: Tensors) -> Callable[[], Any]:
     program_folder()
     return lambda: wg.load_program(program_folder(), t.device)(x=t.x, out=t.y)
+
+
+def saved(t: Tensors) -> Callable[[], Any]:
+    """A program with a constant, which is read back."""
+    program = wg.capture(lambda x: wg.copyto(x, t.y[::-1]), x=t.x)
+
+    def save() -> Any:
+        folder = Path(FOLDER.name) / "saved"
+        program.save(folder)
+        return [np.frombuffer(path.read_bytes(), np.uint8) for path in sorted(folder.iterdir())]
+
+    return save
 
 
 def compiled_textures(t: Tensors) -> Callable[[], Any]:
@@ -207,6 +253,8 @@ OPERATIONS: dict[str, Operation] = {
     "full": lambda t: partial(wg.full, (3, 5), 7, np.int16, device=t.device),
     "zeros": lambda t: partial(wg.zeros, 9, np.int8, device=t.device),
     "zeros of 4 MB": lambda t: partial(wg.zeros, LARGE.size, np.int32, device=t.device),
+    "ones": lambda t: partial(wg.ones, (3, 5), np.int16, device=t.device),
+    "empty": lambda t: lambda: wg.empty(9, device=t.device).shape,
     "array_api.eye": lambda t: partial(xp.eye, 5, k=1, dtype=xp.int32, device=t.device),
     "np.meshgrid": lambda t: partial(np.meshgrid, t.picks, t.picks),
     # Readback
@@ -218,6 +266,7 @@ OPERATIONS: dict[str, Operation] = {
     "np.asarray": lambda t: partial(np.asarray, t.x.T),
     "np.from_dlpack": lambda t: partial(np.from_dlpack, t.x[2:]),
     "pickle": lambda t: partial(pickle.dumps, t.small.T),
+    "to_device": lambda t: partial(t.x.T.to_device, wg.Device.request(t.device.adapter)),
     # Copies
     "copy": lambda t: t.x.copy,
     "copy of a permuted view": lambda t: t.x.T.copy,
@@ -241,6 +290,8 @@ OPERATIONS: dict[str, Operation] = {
     "assign by indices": assigned(([1, 4, 1], slice(None, None, 2)), lambda t: t.x[:3, :4]),
     "assign by tensors of two dtypes": lambda t: partial(t.y.__setitem__, (t.picks, t.wide), t.x[0, :3]),
     "put": lambda t: partial(wg.put, t.y, t.picks, HOST[:3], axis=0),
+    "put, refuse": lambda t: partial(wg.put, t.y, [5, 0, 3], t.x[:, :3], axis=1, overlap="refuse"),
+    "put, disjoint": lambda t: partial(wg.put, t.y, t.picks, HOST[:3], overlap="disjoint"),
     "np.put": lambda t: partial(numpy.put, t.y, t.wide, t.x[0, :3]),
     "np.put_along_axis": lambda t: partial(numpy.put_along_axis, t.y, HOST[:, :1] % 8, t.x[:, 1:2], 1),
     "np.place": lambda t: partial(numpy.place, t.y, t.mask, t.x[0]),
@@ -257,6 +308,7 @@ OPERATIONS: dict[str, Operation] = {
     "np.take, out": lambda t: partial(np.take, t.x, t.picks, 0, out=t.y[:3]),
     "np.compress": lambda t: partial(np.compress, t.mask[0], t.x, 1),
     "np.extract": lambda t: partial(np.extract, t.mask, t.x),
+    "np.choose, out": lambda t: partial(numpy.choose, t.picks, [t.x[0, :3], t.y[0, :3]], t.y[1, :3], "wrap"),
     # Operators
     "slice1": lambda t: partial(wg.slice1, t.x, [0, 1], [8, 6], [1, -2]),
     "slice1, out": lambda t: partial(wg.slice1, t.x, [0, 1], [8, 6], [1, -2], out=t.y[:, :3]),
@@ -288,6 +340,7 @@ OPERATIONS: dict[str, Operation] = {
         lambda t: partial(wg.capture(transposed, x=t.x, out=t.y).record, x=t.x, out=t.y)
     ),
     "load_program": loaded,
+    "save of a program": saved,
     # Joining and moving
     "concat": lambda t: partial(wg.concat, [t.x, t.y[::-1]], 1),
     "stack": lambda t: partial(wg.stack, [t.small, t.small[::-1]], 2),
@@ -300,6 +353,8 @@ OPERATIONS: dict[str, Operation] = {
     "array_api.where": lambda t: partial(xp.where, t.mask, t.x, t.y),
     "np.concatenate, out": lambda t: partial(np.concatenate, [t.x[:4], t.x[5:, ::-1]], out=t.y[:7]),
     "pad by an element": lambda t: partial(wg.pad, t.x, 1, constant_values=t.y[0, 0]),
+    "np.select": lambda t: partial(numpy.select, [t.mask, t.mask[::-1]], [t.x, t.y], 7),
+    "np.insert at many indices": lambda t: partial(numpy.insert, t.x, np.arange(0, 64, 2), HOST[:4].ravel()),
     # Textures
     "copy_to_texture and from_texture": to_texture,
     "calls of ToTexture and FromTexture": compiled_textures,
@@ -309,6 +364,9 @@ OPERATIONS: dict[str, Operation] = {
     "ONNX, run_on_device": lambda t: partial(transposing(t.device, (8, 8)).run_on_device, [t.x]),
     "DirectML, CompileOperator and RecordDispatch": recorded(dispatched),
     "Zarr, read": read_by_zarr,
+    "Zarr, read in chunks": in_chunks(read_by_zarr),
+    "Zarr, write": written_by_zarr,
+    "Dask, compute": computed_by_dask,
     "stream": streamed,
     "stream into a tensor": streamed_to_a_tensor,
 }

@@ -31,6 +31,16 @@ RAISED: dict[str, tuple[type[BaseException], ...]] = {  # RuntimeError by wgpu-p
     "device lost": (wg.DeviceLostError,),
 }
 NEVER = 1_000_000_000
+# Public names that are no operations, by the reason.
+EXCEPTIONS = """CaptureRefused ComputationRefused DeviceLostError NoAdapterError NoKernelError
+    OutOfDeviceMemory WindowError"""
+DESCRIPTORS = "ExtractWindows InsertWindows Slice Slice1 SliceGrad TensorDesc"
+REPORTS = "Explanation Plan SelfTest Tuning"
+VIEWS = "as_strided broadcast_to flip moveaxis permute reverse split squeeze"
+WITHOUT_CALLS = "Adapter adapters dialects tile_offsets capture explain"  # of those that may fail
+BY_METHODS = "BoundOperator CompiledOperator CompiledTextureCopy Device Program Tensor"
+OF_OPERATIONS = "default_device selftest tune"  # Device.request; and many in one, each of them above
+NO_OPERATIONS = " ".join([EXCEPTIONS, DESCRIPTORS, REPORTS, VIEWS, WITHOUT_CALLS, BY_METHODS, OF_OPERATIONS])
 PAGE = ROOT / "docs" / "faults.md"
 WRITTEN = "<!-- written by `python tests/test_injected_faults.py` -->"
 
@@ -170,6 +180,11 @@ def _frozen() -> Iterator[None]:
 )
 def test_every_fault_is_survived(device: wg.Device, name: str, kind: str, warm: bool) -> None:
     assert len(survived(device.adapter, name, kind, warm=warm)) > 0
+
+
+def test_every_public_function_is_an_operation() -> None:
+    named = {word for name in OPERATIONS for word in re.split("[ ,]+", name)}
+    assert {*wg.__all__} - named == {*NO_OPERATIONS.split()}
 
 
 def test_the_page_has_the_operations() -> None:

@@ -101,17 +101,18 @@ class UploadBatcher:
         if not self.windows:
             return
         device, itemsize = self.tensor.device, self.tensor.dtype.itemsize
-        if self.buffer is None:
-            self.buffer = device.create_buffer(GATHERED_NBYTES)
-        else:
-            device.synchronize()  # bounds the staging memory of the queue
-        upload(device, self.buffer, self.gathered[: self.used_nbytes])
-        bound = self.tensor.bound_layout
-        copies = [
-            (BoundLayout(self.buffer, source, itemsize), bound._replace(layout=target))
-            for source, target in self.windows
-        ]
-        run_copies(device, copies)
+        with named("wgslice.zarr"):
+            if self.buffer is None:
+                self.buffer = device.create_buffer(GATHERED_NBYTES)
+            else:
+                device.synchronize()  # bounds the staging memory of the queue
+            upload(device, self.buffer, self.gathered[: self.used_nbytes])
+            bound = self.tensor.bound_layout
+            copies = [
+                (BoundLayout(self.buffer, source, itemsize), bound._replace(layout=target))
+                for source, target in self.windows
+            ]
+            run_copies(device, copies)
         self.windows, self.used_nbytes = [], 0
 
 
