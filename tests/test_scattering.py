@@ -118,10 +118,11 @@ def test_device_indices_out_of_range_are_dropped(device: wg.Device, dtype: str) 
 
 def test_indices_in_the_buffer_that_is_written(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """Are read before anything is written, also where several dispatches write."""
-    both = placed(device, Layout.packed((64,)), "int32")
-    both.array[:] = np.random.default_rng(1).permutation(64)
+    nbytes = max(256, 4 * device.limits.binding_alignment_nbytes)
+    both = placed(device, Layout.packed((nbytes // 4,)), "int32")
+    both.array[:] = np.random.default_rng(1).permutation(nbytes // 4)
     both.tensor[...] = both.array
-    monkeypatch.setattr(device, "limits", replace(device.limits, binding_nbytes=256))
+    monkeypatch.setattr(device, "limits", replace(device.limits, binding_nbytes=nbytes))
     indices = both.array.copy()
     both.array[indices] = both.array[::-1].copy()
     both.tensor[both.tensor] = both.tensor[::-1]
