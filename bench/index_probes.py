@@ -12,7 +12,7 @@ from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_inde
 from wgslice.layout import Layout
 from wgslice.plans.gather import indexed_copy, masked_copy, masked_values
 from wgslice.plans.index_problem import Indexing
-from wgslice.plans.index_strategies import COLUMN_EACH, dispatches, plan_indexing
+from wgslice.plans.index_strategies import COLUMN_EACH, READING, dispatches, plan_indexing
 from wgslice.plans.indexed import Host, IndexedDispatch
 from wgslice.plans.kernels import GATHERS, WORD_NBYTES, Kernel
 from wgslice.plans.problem import PlanContext
@@ -52,8 +52,7 @@ class IndexProbe(NamedTuple):
         key = (np.arange(rows)[:, None], item) if winners else (slice(None), item)
         selection = any_index(matrix.sizes, key)
         assert isinstance(selection, AdvancedSelection)
-        reads = self.kernel in (*GATHERS.values(), Kernel.GATHER_WORDS)
-        copy = indexed_copy(selection, matrix, matrix, reads=reads)
+        copy = indexed_copy(selection, matrix, matrix, reads=self.kernel in READING)
         assert copy is not None
         if winners:
             copy = replace(copy, host=Host(columns.astype(np.int32).ravel()))

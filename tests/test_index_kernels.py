@@ -48,7 +48,7 @@ def test_reference_implementations_write_what_numpy_does(kernel: Kernel, profile
             run_plan(trial.plan, source, after, given(case, trial))
             check_bytes(after, trial.expected(source, before))
             seen += 1
-    assert seen >= 20
+    assert seen >= (20 if kernel in GATHERS.values() else 50)  # gathers share their cases by width
 
 
 @pytest.mark.first_adapter
@@ -150,7 +150,7 @@ def test_short_runs_are_gathered_along_the_indices_on_cpus(
     pixels = np.random.default_rng(6).integers(-sizes[-2], sizes[-2], 40)
     x, indices = wg.asarray(array, device=device), wg.asarray(pixels, device=device)
     (plan,) = wg.explain(lambda: x[..., indices, :]).plans
-    assert f"gather on {gathered}" in str(plan)
+    assert f"kernel {GATHERS[array.itemsize].value} on {gathered}" in str(plan)
     assert str(plan).count("the next row read ahead") == ahead
     assert np.array_equal(x[..., indices, :].numpy(), array[..., pixels, :])
 
