@@ -421,8 +421,8 @@ def test_the_later_one_wins_over_several_dispatches(
 
 @on_one_adapter
 def test_host_indices_take_no_last_writer_pass(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    x = wg.zeros((20, 16, 16, 3), "u1", device=device)
-    y = wg.zeros((20, 16, 16, 3), "u1", device=device)
+    x = wg.zeros((20, 64, 64, 3), "u1", device=device)
+    y = wg.zeros((20, 64, 64, 3), "u1", device=device)
     plans = recorded_plans(monkeypatch)
     x[np.random.default_rng(0).permutation(20)] = y
     x[np.zeros(20, int)] = y

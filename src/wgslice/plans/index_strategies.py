@@ -49,6 +49,7 @@ MASK_NBYTES = 1  # an element
 ON_HOST = "the indices are in an array of the host"
 DISJOINT = 'no index repeats, as put(..., overlap="disjoint") promises'
 MIN_ROWS, SHORT_ROW = 256, 64  # copied in order: fewer rows leave cores idle, unless these are short
+MAX_REORDERED = 4096  # elements in order that are not adjacent so: a second dispatch takes no longer for more
 COLUMN_EACH = 32  # elements of a column per invocation: a loop that Mesa does not unroll
 
 
@@ -77,6 +78,9 @@ def copy_at_once(
         wide, nbytes = copy.widened(itemsize, (view.offset, other.offset))
         if wide.by_rows and nbytes < WORD_NBYTES and wide.sizes[-1] * nbytes >= MIN_WINDOW_NBYTES:
             return None
+        of_indices = slice(selection.position, selection.position + len(selection.indices_shape))
+        if copy.winners and nbytes >= WORD_NBYTES and not any(other.strides[of_indices]):
+            copy = replace(copy, winners=None).coalesced()  # equal indices write equal words
     if not copy.tables:
         sides = copy.indexed.shifted(view.offset), copy.other.shifted(other.offset)
         return WindowCopy(plan_copy, *(sides if reads else sides[::-1]))
@@ -162,6 +166,8 @@ def against_in_order(problem: Indexing) -> Reason | None:
     if copy is None:
         return OTHER
     *outer, size = copy.sizes
+    if problem.wide[0].by_rows and prod(copy.sizes) > MAX_REORDERED:
+        return f"an index selects a row, {prod(copy.sizes)} elements in all; at most {MAX_REORDERED}"
     if prod(outer) < MIN_ROWS and size > SHORT_ROW:
         return f"{prod(outer)} rows of {size} elements; at least {MIN_ROWS} rows are needed"
     if not copy.owns_words(problem.wide[1], problem.target.offset):

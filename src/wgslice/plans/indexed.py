@@ -136,7 +136,7 @@ class IndexedCopy:
 
         It is there if indices may be equal along one dimension only, which becomes the last one.
         """
-        if self.winners is None or self.by_rows:
+        if self.winners is None:
             return None
         apart = [not number or bool(stride) for stride, number in zip(*self.winners[:2], strict=True)]
         if apart.count(False) != 1:
