@@ -157,9 +157,9 @@ def along_axis(
                 f"{function}: indices have shape {places.shape}, x {shape}: sizes of dimension {number} "
                 "must be equal or 1"
             )
-    key: list[Any] = list(np.ogrid[tuple(map(slice, shape))])
-    key[along] = places
-    return tuple(key)
+    rank = len(shape)
+    key = [np.arange(size).reshape([-1] + [1] * (rank - 1 - number)) for number, size in enumerate(shape)]
+    return (*key[:along], places, *key[along + 1 :])
 
 
 def as_indices(indices: Tensor | ArrayLike) -> Tensor | NDArray[np.int64]:
