@@ -177,7 +177,7 @@ class ByHand:
         self.step = step
         self.source = source
         self.pipeline, self.layout = command.pipeline, command.layout
-        self.uniform_buffer = command.entries[0]["resource"]
+        self.uniform_buffer = command.constants[0].buffer
 
     def record(self, encoder: Any, target: Any) -> None:
         """Record the dispatch."""

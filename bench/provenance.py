@@ -29,6 +29,7 @@ from bench.tasks import (
     Gradient,
     Inserts,
 )
+from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, Limits, shipped_for
 from wgslice.shaders import kernel_module
@@ -134,6 +135,8 @@ def canonical(value: Any) -> Any:
     if is_dataclass(value):
         kept = [getattr(value, field.name) for field in fields(value) if field.name not in WORDS]
         return [type(value).__name__, *map(canonical, kept)]
+    if isinstance(value, Layout):
+        return ["Layout", *map(canonical, value)]
     if isinstance(value, list | tuple):
         return [*map(canonical, value)]
     if isinstance(value, np.ndarray):

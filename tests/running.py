@@ -10,14 +10,23 @@ from typing import Any
 
 import pytest
 from helpers import Bytes, make_buffer, random_bytes, read_buffer
+from wgpu.backends.wgpu_native._api import libf
 
 import wgslice as wg
 from wgslice.gpu.capture import Place
 from wgslice.gpu.pipelines import Pipelines
-from wgslice.gpu.recording import BoundPlan, Recorder
+from wgslice.gpu.recording import Recorder
 from wgslice.plans.kernels import Kernel
 
-__all__ = ["compiling", "counted", "recorded_plans", "run_on_gpu", "run_side_by_side", "side_by_side"]
+__all__ = [
+    "compiling",
+    "counted",
+    "created",
+    "recorded_plans",
+    "run_on_gpu",
+    "run_side_by_side",
+    "side_by_side",
+]
 
 
 def compiling(monkeypatch: pytest.MonkeyPatch, device: wg.Device, module: Callable[[Kernel], str]) -> None:
@@ -31,9 +40,9 @@ def recorded_plans(monkeypatch: pytest.MonkeyPatch) -> list[wg.Plan]:
     found: list[wg.Plan] = []
     play = Recorder.play
 
-    def remember(self: Recorder, bound: BoundPlan) -> None:
-        found.append(bound.plan)
-        play(self, bound)
+    def remember(self: Recorder, plan: wg.Plan, *bound: Any) -> None:
+        found.append(plan)
+        play(self, plan, *bound)
 
     monkeypatch.setattr(Recorder, "play", remember)
     return found
@@ -70,6 +79,14 @@ def side_by_side(device: wg.Device, parts: Sequence[Bytes]) -> tuple[Bytes, list
     for begin, part in zip(begins, parts, strict=True):
         whole[begin : begin + part.size] = part
     return whole, begins
+
+
+@contextmanager
+def created(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
+    """Counts the calls of wgpu's native functions that make objects of a device."""
+    names = [name for name in vars(libf) if name.startswith("wgpuDeviceCreate")]
+    with counted(monkeypatch, libf, names) as made:
+        yield made
 
 
 @contextmanager

@@ -146,11 +146,15 @@ def reached(device: wg.Device, monkeypatch: pytest.MonkeyPatch, action: Callable
     """Counts calls that reach a device while a block runs."""
     words: list[int] = []
     submitted: list[Any] = []
-    write, submit = device.queue.write_buffer, device.queue.submit
+    write, submit, constant = device.queue.write_buffer, device.queue.submit, device.pipelines.constant
 
     def noting_write(buffer: Any, offset: int, data: Any) -> None:
         words.append(-(-memoryview(data).nbytes // 4))
         write(buffer, offset, data)
+
+    def noting_constant(values: bytes, count: int) -> Any:
+        words.append(-(-len(values) * count // 4))  # also where an earlier call uploaded it
+        return constant(values, count)
 
     def noting_submit(commands: Any) -> None:
         submitted.extend(commands)
@@ -159,6 +163,7 @@ def reached(device: wg.Device, monkeypatch: pytest.MonkeyPatch, action: Callable
     with monkeypatch.context() as patch:
         plans = recorded_plans(patch)
         patch.setattr(device.queue, "write_buffer", noting_write)
+        patch.setattr(device.pipelines, "constant", noting_constant)
         patch.setattr(device.queue, "submit", noting_submit)
         action()
     return Reached([*map(str, plans)], sum(words), len(submitted))
@@ -510,7 +515,7 @@ def test_made_buffers_and_indices_are_printed(device: wg.Device) -> None:
     x, order = wg.zeros((16, 32, 24), np.float32, device=device), np.array([3, 1, 4, 0, 5])
     shifted = wg.explain(operator.setitem, x, np.s_[1:], x[:-1])
     assert "\n      temporary   46.1 kB for the staging copy\n" in str(shifted)
-    scattered = wg.explain(operator.setitem, x, on(x, order), x[:5])
+    scattered = wg.explain(operator.setitem, x, on(x, [*order] * 8), wg.concat([x] * 3)[:40])
     assert "\n      temporary   64 B for the winner indices\n" in str(scattered)
     assert "one index per element, 6 for each given one" in str(
         wg.explain(operator.getitem, x, np.s_[:, order])

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from math import gcd, prod
 from operator import mul
+from typing import NamedTuple
 
 MAX_TRIES = 100_000  # about 0.1 s of Python; layouts of real tensors need fewer than ten
 
 
-@dataclass(frozen=True)
-class Layout:
+class Fields(NamedTuple):
+    """The fields of a `Layout`, which is hashed and compared by them as a tuple is: plans are found so."""
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+
+class Layout(Fields):
     """Sizes, signed strides and an offset, all in elements: index c is at `offset + dot(c, strides)`.
 
     Two layouts that place the same indices on the same elements are equal, since `Layout.of` makes
     irrelevant strides 0: those of dimensions of size 1, and everything in a layout without elements.
     """
-
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
-    offset: int
 
     @classmethod
     def of(cls, sizes: Sequence[int], strides: Sequence[int], offset: int = 0) -> Layout:
@@ -51,7 +54,12 @@ class Layout:
     @cached_property
     def is_packed(self) -> bool:
         """Whether the layout is row-major without gaps, at any offset."""
-        return self == Layout.packed(self.sizes, self.offset)
+        extent = 1
+        for size, stride in zip(reversed(self.sizes), reversed(self.strides), strict=True):
+            if size > 1 and stride != extent:
+                return 0 in self.sizes
+            extent *= size
+        return True
 
     @property
     def lowest(self) -> int:

@@ -28,6 +28,7 @@ class CapturedUpload(NamedTuple):
 
     place: Place
     data: NDArray[np.uint8]
+    kept: bool = False  # whether later calls with equal bytes upload nothing
 
 
 class Recorded(NamedTuple):

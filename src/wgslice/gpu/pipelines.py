@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from wgslice.gpu.capture import Place
-from wgslice.gpu.native import lease_class, translated_errors
+from wgslice.gpu.native import BoundRange, lease_class, make_bind_group, translated_errors
 from wgslice.gpu.protocols import (
     COMPUTE_STAGE,
     BindGroup,
@@ -25,9 +25,9 @@ from wgslice.gpu.protocols import (
 )
 from wgslice.plans.choose import Dispatched
 from wgslice.plans.indexed import IndexedDispatch
-from wgslice.plans.kernels import INSERTING, OF_WINDOWS, SCATTERING, TABLES, Kernel
+from wgslice.plans.kernels import INSERTING, OF_WINDOWS, SCATTERING, TABLES, WIDEST_NBYTES, Kernel
 from wgslice.plans.plan import Plan
-from wgslice.plans.profiles import MAX_PIPELINES, MAX_UNIFORM_BUFFERS
+from wgslice.plans.profiles import MAX_CONSTANTS, MAX_PIPELINES, MAX_UNIFORM_BUFFERS
 from wgslice.plans.steps import BufferCopies, Clear, Memory, Span, TextureCopy
 from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders import entry_point, kernel_module, override_constants, uniform_block, with_index_type
@@ -79,7 +79,7 @@ class Bound(NamedTuple):
 
     pipeline: Pipeline
     layout: BindGroupLayout
-    entries: tuple[dict[str, Any], ...]  # of a bind group: uniform block and constant tables
+    constants: tuple[BoundRange, ...]  # uniform block and constant tables
     bindings: tuple[Binding, ...]  # buffers given at recording
     workgroups: tuple[int, int, int]
 
@@ -88,7 +88,7 @@ Command: TypeAlias = Clear | BufferCopies | TextureCopy | Bound
 
 
 class Pipelines:
-    """Caches of pipelines by kernel and constants, uniform blocks by value, and commands by plan."""
+    """Caches of pipelines by kernel and constants, of blocks and constants by value, of commands by plan."""
 
     def __init__(self, wgpu_device: GPUDevice) -> None:
         self.wgpu_device = wgpu_device
@@ -98,10 +98,10 @@ class Pipelines:
             lambda label, code: wgpu_device.create_shader_module(label=label, code=code)
         )
         self.pipeline = lru_cache(maxsize=MAX_PIPELINES)(self._make_pipeline)
-        self.uniform_buffer, self.constant_buffer = (
-            lru_cache(maxsize=MAX_UNIFORM_BUFFERS)(partial(wgpu_device.create_buffer_with_data, usage=usage))
-            for usage in (BufferUsage.UNIFORM, BufferUsage.STORAGE | BufferUsage.COPY_SRC)
+        self.uniform_buffer = lru_cache(maxsize=MAX_UNIFORM_BUFFERS)(
+            partial(wgpu_device.create_buffer_with_data, usage=BufferUsage.UNIFORM)
         )
+        self.constant = lru_cache(maxsize=MAX_CONSTANTS)(partial(constant_buffer, wgpu_device))
         self.tables: WeakKeyDictionary[object, dict[bytes, Buffer]] = WeakKeyDictionary()
         self.commands: WeakKeyDictionary[Plan, tuple[Command, ...]] = WeakKeyDictionary()
 
@@ -121,17 +121,15 @@ class Pipelines:
 
     def bind(self, command: Bound, places: Sequence[Place]) -> BindGroup:
         """Make a bind group of the buffers at `places`, indexed by memory."""
-        entries = list(command.entries)
+        ranges = list(command.constants)
         for number, memory, offset_nbytes, nbytes in command.bindings:
             buffer, base = places[memory]
-            resource = {"buffer": buffer, "offset": base + offset_nbytes, "size": nbytes}
-            entries.append({"binding": number, "resource": resource})
-        return self.wgpu_device.create_bind_group(layout=command.layout, entries=entries)
+            ranges.append(BoundRange(number, buffer, base + offset_nbytes, nbytes))
+        return make_bind_group(self.wgpu_device, command.layout, ranges)
 
     def probe(self, buffer: Buffer) -> None:
         """Make an unused bind group: an invalid buffer raises here, and would abort in a submission."""
-        entries = [{"binding": 0, "resource": {"buffer": buffer, "offset": 0, "size": 4}}]
-        self.wgpu_device.create_bind_group(layout=self.probe_layout, entries=entries)
+        make_bind_group(self.wgpu_device, self.probe_layout, [BoundRange(0, buffer, 0, 4)])
 
     def bound(self, call: KernelCall) -> Bound:
         """Return the pipeline and the constant buffers of a call."""
@@ -144,7 +142,7 @@ class Pipelines:
         return Bound(
             self.pipeline(call.module, call.entry_point, call.constants, call.types),
             self.layout(*call.types),
-            tuple({"binding": number, "resource": buffer} for number, buffer in constant.items()),
+            tuple(BoundRange(number, buffer, 0, buffer.size) for number, buffer in constant.items()),
             call.bindings,
             call.workgroups,
         )
@@ -220,6 +218,13 @@ def add_tables(
         contents[PICKS] = Content(chosen, step.windows)
     if step.winners is not None and step.kernel in INSERTING | SCATTERING:
         supplied[winners] = Memory.WINNERS, step.winners.span
+
+
+def constant_buffer(wgpu_device: GPUDevice, values: bytes, count: int = 1) -> Buffer:
+    """Make a buffer of some bytes `count` times, then zeros to whole vectors, that is never written."""
+    data = values * count
+    usage = BufferUsage.STORAGE | BufferUsage.COPY_SRC
+    return wgpu_device.create_buffer_with_data(data=data + bytes(-len(data) % WIDEST_NBYTES), usage=usage)
 
 
 def bind_group_layout(wgpu_device: GPUDevice, *types: str) -> BindGroupLayout:

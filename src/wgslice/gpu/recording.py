@@ -10,7 +10,7 @@ from wgslice.errors import named
 from wgslice.gpu.capture import Place, active
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
-from wgslice.gpu.native import Region, copy_texels, translated_errors
+from wgslice.gpu.native import Region, copy_rows, copy_texels, translated_errors
 from wgslice.gpu.pipelines import Bound, Command
 from wgslice.gpu.protocols import BindGroup, Buffer, BufferUsage, CommandEncoder, ComputePass, Pipeline
 from wgslice.layout import Layout
@@ -23,6 +23,7 @@ from wgslice.plans.steps import BufferCopies, Clear, Memory, TextureCopy
 # What a plan depends on of one side: layout, its byte offset in a buffer, and bytes and usage of the buffer.
 Side: TypeAlias = tuple[Layout, int, int, int]
 Planning: TypeAlias = Callable[..., Plan]  # `planned` or `plan_anew`
+Copy: TypeAlias = tuple[Buffer, Layout, Buffer, Layout]  # of a layout in one buffer to a layout in another
 SIDES = ("input", "output", "offsets")  # names of callers' memories in errors
 
 
@@ -76,18 +77,22 @@ class Recorder:
         self.region = region  # read or written by texture copies
         self.compute_pass = compute_pass  # the open one
         self.pipeline: Pipeline | None = None  # that of the open pass
+        self.copies = False  # whether it has recorded a copy, which an encoder that has ended refuses
 
     def add(self, plan: Plan, places: Sequence[Place]) -> None:
         """Bind and record a plan, or nothing if it raises."""
-        self.play(bind(self.device, plan, places))
+        if plan.copies:
+            self.play(plan, plan.copies, places)
+        else:
+            self.play(*bind(self.device, plan, places))
 
-    def play(self, bound: BoundPlan) -> None:
-        """Record a bound plan; every plan that runs or is explained passes here."""
+    def play(self, plan: Plan, commands: Sequence[BoundCommand], places: Sequence[Place]) -> None:
+        """Record a plan by its bound commands; every plan that runs or is explained passes here."""
         capture = active.capture
         if capture is not None:
-            capture.record(self.encoder, bound.plan, bound.places)
+            capture.record(self.encoder, plan, places)
         else:
-            self.record(bound.commands, bound.places)
+            self.record(commands, places)
 
     def record(self, commands: Sequence[BoundCommand], places: Sequence[Place]) -> None:
         """Record commands on buffers, in order."""
@@ -114,11 +119,9 @@ class Recorder:
     def _copy(self, command: Clear | BufferCopies | TextureCopy, places: Sequence[Place]) -> None:
         """Record a clear, buffer copies, or a texture copy."""
         if isinstance(command, BufferCopies):
-            (source, source_base), (target, target_base) = places[command.reads], places[command.writes]
-            copy, nbytes = self.encoder.copy_buffer_to_buffer, command.nbytes
-            pairs = zip(command.source.places(), command.target.places(), strict=True)
-            for source_place, target_place in pairs:
-                copy(source, source_base + source_place, target, target_base + target_place, nbytes)
+            sides = places[command.reads], places[command.writes]
+            copy_rows(self.encoder, sides, command.pairs, command.nbytes, not self.copies)
+            self.copies = True
         elif isinstance(command, Clear):
             target, base = places[command.writes]
             self.encoder.clear_buffer(target, base + command.offset_nbytes, command.nbytes)
@@ -153,11 +156,13 @@ def run(
     device.submit(encoder)
 
 
-def run_copies(device: Device, copies: Iterable[tuple[BoundLayout, BoundLayout]]) -> None:
+def run_copies(device: Device, itemsize: int, copies: Iterable[Copy]) -> None:
     """Submit copies between checked buffers, in order and in one submission, without waiting."""
     recorder, limits = Recorder(device, device.create_encoder()), device.limits
-    for source, target in copies:
-        recorder.add(*place(limits, plan_copy, source, target))
+    for read, source, written, target in copies:
+        sides = (source, 0, read.size, read.usage), (target, 0, written.size, written.usage)
+        plan, base, target_base = planned_between(plan_copy, limits, itemsize, read is written, *sides)
+        recorder.add(plan, (Place(read, base), Place(written, target_base)))
     recorder.end()
     device.submit(recorder.encoder)
 
@@ -165,7 +170,7 @@ def run_copies(device: Device, copies: Iterable[tuple[BoundLayout, BoundLayout]]
 def play(device: Device, encoder: CommandEncoder, bound: BoundPlan) -> None:
     """Record a bound plan into an encoder, which has no pass open."""
     recorder = Recorder(device, encoder)
-    recorder.play(bound)
+    recorder.play(*bound)
     recorder.end()
 
 

@@ -175,7 +175,7 @@ def placed_plans(
     copies = [(tensor, staging)]
     if fill and not is_filled:  # filled rows take 1.1 to 4.5 times as long by each shipped cost model
         repeated = Layout.of((*rows.sizes[:-1], 1), (0, 0, 0, 0))
-        alpha = BoundLayout(device.pipelines.constant_buffer(data=fill), repeated, itemsize, fresh=True)
+        alpha = BoundLayout(device.pipelines.constant(fill), repeated, itemsize, fresh=True)
         outer = [*map(range, rows.sizes[:-1])]
         colors, last = (rows.select([*outer, channels]) for channels in (range(3), range(3, 4)))
         copies = [(tensor, staging._replace(layout=colors)), (alpha, staging._replace(layout=last))]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.dtypes import DType
-from wgslice.errors import named
+from wgslice.errors import OutOfDeviceMemory, named
 from wgslice.gpu.capture import CapturedUpload, Place, active, refuse_in_capture
 from wgslice.gpu.device import Device
 from wgslice.gpu.native import (
@@ -29,8 +29,13 @@ from wgslice.layout import whole_words
 from wgslice.plans.profiles import STAGING_NBYTES, UPLOAD_CHUNK_NBYTES
 
 
-def upload(device: Device, buffer: Buffer, data: NDArray[np.uint8], offset_nbytes: int = 0) -> None:
-    """Write contiguous bytes at a word offset into a buffer with capacity for them in whole words."""
+def upload(
+    device: Device, buffer: Buffer, data: NDArray[np.uint8], offset_nbytes: int = 0, *, submits: bool = True
+) -> None:
+    """Write contiguous bytes at a word offset into a buffer with capacity for them in whole words.
+
+    The queue has its copy of the last chunk until the next submission, which is made here if `submits`.
+    """
     capture = active.capture
     if capture is not None:
         capture.steps.append(CapturedUpload(Place(buffer, offset_nbytes), data))
@@ -43,7 +48,8 @@ def upload(device: Device, buffer: Buffer, data: NDArray[np.uint8], offset_nbyte
                 chunk = data[start : min(start + UPLOAD_CHUNK_NBYTES, whole)]
                 queue.write_buffer(buffer, offset_nbytes + start, chunk)
                 written = start + chunk.size
-                queue.submit([])  # frees the queue's copy of the chunk
+                if submits or start + chunk.size < whole:
+                    queue.submit([])  # frees the queue's copy of the chunk
             if whole < data.size:
                 last_word = np.pad(data[whole:], (0, whole + 4 - data.size))
                 queue.write_buffer(buffer, offset_nbytes + whole, last_word)
@@ -51,6 +57,21 @@ def upload(device: Device, buffer: Buffer, data: NDArray[np.uint8], offset_nbyte
         if written:
             error.add_note(f"the first {written} of {data.size} bytes have been uploaded")
         raise
+
+
+def constant(device: Device, values: NDArray[Any], count: int = 1) -> Buffer:
+    """Return a buffer of few values `count` times that is never written; equal values share one."""
+    capture = active.capture
+    if capture is None:
+        with suppress(OutOfDeviceMemory), translated_errors:
+            return device.pipelines.constant(values.tobytes(), count)
+    data = np.frombuffer(values.tobytes() * count, np.uint8)
+    buffer = device.create_buffer(data.size)  # which frees buffers that are kept for reuse
+    if capture is None:
+        upload(device, buffer, data)
+    else:
+        capture.steps.append(CapturedUpload(Place(buffer), data, kept=True))
+    return buffer
 
 
 class Readback:

@@ -20,7 +20,7 @@ from wgslice.errors import named
 from wgslice.gpu.handles import check_alive, check_still_alive, check_usable
 from wgslice.gpu.native import is_exposed
 from wgslice.gpu.protocols import Buffer
-from wgslice.gpu.recording import BoundLayout, run_copies
+from wgslice.gpu.recording import Copy, run_copies
 from wgslice.layout import Layout
 from wgslice.layout_rules import (
     Segment,
@@ -67,7 +67,7 @@ class Copies:
         self.sources = sources
         self.name = name  # of a source in errors, formatted with its number
         self.device = sources[0].device
-        self.bound_layouts: list[tuple[BoundLayout, BoundLayout]] = []
+        self.collected: list[Copy] = []
 
     def __enter__(self) -> Copies:
         return self
@@ -85,8 +85,8 @@ class Copies:
                 with named(self.name.format(number)):
                     check_usable(self.device, source.memory)
                     check(self.device, source.memory)
-        if self.bound_layouts:
-            run_copies(self.device, self.bound_layouts)
+        if self.collected:
+            run_copies(self.device, self.sources[0].itemsize, self.collected)
 
     def empty(self, sizes: Sequence[int], dtype: DType, *, zeroed: bool = False) -> Tensor:
         """Make a packed tensor, of zeros or of any content."""
@@ -122,9 +122,7 @@ class Copies:
     def copy(self, source: Tensor, read: Layout, target: Tensor, written: Layout) -> None:
         """Collect a copy, unless it has no elements."""
         if written.size:
-            itemsize = source.dtype.itemsize
-            pair = BoundLayout(source.memory, read, itemsize), BoundLayout(target.memory, written, itemsize)
-            self.bound_layouts.append(pair)
+            self.collected.append((source.memory, read, target.memory, written))
 
 
 def staged(sink: Sink[V], x: V, plan: Iterable[Stage]) -> V:

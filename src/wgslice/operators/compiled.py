@@ -354,7 +354,7 @@ class BoundOperator:
             if not hasattr(given, "dispatch_workgroups"):  # an encoder
                 play(self._device, given, self._bound)
             elif self._in_pass:
-                Recorder(self._device, given, compute_pass=given).play(self._bound)
+                Recorder(self._device, given, compute_pass=given).play(*self._bound)
             else:
                 raise ValueError(
                     f"encoder is a compute pass, but the plan copies or clears buffers "

@@ -30,6 +30,7 @@ class Upload(NamedTuple):
     """Bytes written into a buffer before any later submission runs."""
 
     nbytes: int
+    kept: bool = False  # whether later calls with equal bytes upload nothing
 
 
 class Submission(NamedTuple):
@@ -95,7 +96,7 @@ class Explanation:
 def printed(step: Step) -> str:
     """A step as it is printed, in one or more lines."""
     if isinstance(step, Upload):
-        return f"upload of {prefixed(step.nbytes)} from the host"
+        return f"upload of {prefixed(step.nbytes)} from the host{', kept for later calls' * step.kept}"
     first_line = (
         f"submission of {counted(len(step.plans), 'plan')}, estimated time {duration(seconds_of(step))}"
     )
@@ -243,7 +244,7 @@ def explained_steps(capture: Capture) -> tuple[Step, ...]:
     return tuple(
         Submission(tuple(plan for plan, _ in step.recorded))
         if isinstance(step, CapturedSubmission)
-        else Upload(step.data.size)
+        else Upload(step.data.size, step.kept)
         for step in capture.steps
     )
 

@@ -242,6 +242,8 @@ MAX_PLANS = 4096  # of each planner, in 12 MB
 MAX_PLACES = 64  # of a compiled operator: binding alignments and unpadded buffers
 MAX_PIPELINES = 512  # of a device, besides those that plans hold
 MAX_UNIFORM_BUFFERS = 1024  # of a device, besides those that plans hold
+MAX_CONSTANTS = 64  # of a device: a fill's repeated element, and arrays of at most MAX_CONSTANT_NBYTES
+MAX_CONSTANT_NBYTES = 2**12
 
 # A graph keeps a buffer for later runs unless it is larger than this and more than twice as large as needed.
 SMALL_NBYTES = 2**16  # and the most padding that a new output may have

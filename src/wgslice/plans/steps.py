@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -77,6 +78,11 @@ class BufferCopies:
     reads: Memory = Memory.INPUT
     writes: Memory = Memory.OUTPUT
     reason: str = "contiguous words on both sides"
+
+    @cached_property
+    def pairs(self) -> list[tuple[int, int]]:
+        """Byte offsets of each row on both sides."""
+        return [*zip(self.source.places(), self.target.places(), strict=True)]
 
     @property
     def name(self) -> str:

@@ -92,7 +92,7 @@ def replayed(
         if isinstance(step, CapturedSubmission):
             yield from step.recorded
             continue
-        (buffer, base), data = step
+        (buffer, base), data = step.place, step.data
         if isinstance(buffer, Placeholder) and buffer not in changing:
             content = contents.setdefault(buffer, np.zeros(buffer.size, np.uint8))
             content[base : base + data.size] = data

@@ -16,10 +16,11 @@ from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.native import exposed, is_exposed
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder
 from wgslice.gpu.recording import BoundLayout, plan_and_bind, play, run_copy
-from wgslice.gpu.transfer import ArrayPromise, begin_download, download, upload
+from wgslice.gpu.transfer import ArrayPromise, begin_download, constant, download, upload
 from wgslice.layout import Layout, check_disjoint
 from wgslice.layout_rules import broadcast, transposed, without_leading_ones
 from wgslice.plans.copy import fills, pattern_size, plan_copy
+from wgslice.plans.profiles import MAX_CONSTANT_NBYTES
 
 
 @dataclass(frozen=True)
@@ -135,11 +136,13 @@ SomePlaced = TypeVar("SomePlaced", bound=Placed)
 
 
 def uploaded(device: Device, array: NDArray[Any]) -> BoundLayout:
-    """Upload an array to a new buffer of a device."""
-    data = np.ascontiguousarray(array)
-    buffer = device.reused_buffer(data.nbytes)
-    if data.size:
-        upload(device, buffer, data.reshape(-1).view(np.uint8))
+    """Return an array in a buffer of a device that the next submission reads, and that is never written."""
+    if 0 < array.nbytes <= MAX_CONSTANT_NBYTES:
+        buffer = constant(device, array)
+    else:
+        data = np.ascontiguousarray(array)
+        buffer = device.reused_buffer(data.nbytes)
+        upload(device, buffer, data.reshape(-1).view(np.uint8), submits=False)
     return BoundLayout(buffer, Layout.packed(array.shape), array.itemsize, fresh=True)
 
 
@@ -163,7 +166,7 @@ def element(tensor: SomePlaced, number: int) -> SomePlaced:
 
 def check_writeable(tensor: Placed | NDArray[Any], name: str = "the destination") -> None:
     """Raise ValueError if a tensor or an array, called `name`, is read-only."""
-    if not tensor.flags.writeable:
+    if not (tensor.writeable if isinstance(tensor, Placed) else tensor.flags.writeable):
         raise ValueError(f"{name} is read-only, as views of broadcast_to are: write to a copy()")
 
 
@@ -345,9 +348,7 @@ def write_array(target: Placed, source: Layout, array: NDArray[Any]) -> None:
 def fill(target: Placed, element: NDArray[Any]) -> None:
     """Write one element to all of a tensor."""
     parts = fills(target.layout, element.itemsize)
-    repeated = np.repeat(element, pattern_size(parts))
-    buffer = target.device.create_buffer(repeated.nbytes)
-    upload(target.device, buffer, repeated.view(np.uint8))
+    buffer = constant(target.device, element, pattern_size(parts))
     encoder = target.device.create_encoder()
     for source, layout in parts:
         repeats = BoundLayout(buffer, source, element.itemsize, fresh=True)
