@@ -117,6 +117,7 @@ def test_few_whole_rows_are_written_in_order(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, width: int, in_order: bool
 ) -> None:
     """Up to 4,096 vectors of 16 bytes in all: a last-writer pass costs a dispatch of its own."""
+    monkeypatch.setattr(device, "limits", replace(device.limits, profile=CPU))
     both = placed(device, Layout.packed((50, width), 4), "float32")
     indices, values = np.random.default_rng(4).integers(-50, 50, 64), random_values((64, width), "float32")
     both.array[indices] = values
