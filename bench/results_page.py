@@ -86,9 +86,9 @@ def runs(pattern: str, section: str) -> list[Run]:
 
 
 def fresh(pattern: str, section: str) -> list[Run]:
-    """Return the results files of a kind that are not stale, those of the newest Mesa last."""
+    """Return the results files of a kind that are not stale, those of the newest Mesa first."""
     found = [run for run in runs(pattern, section) if not is_stale(run.content)]
-    return sorted(found, key=lambda run: ("mesa" in run.path.name, run.path.name))
+    return sorted(found, key=lambda run: ("mesa" in run.path.name, run.path.name), reverse=True)
 
 
 def shown(value: float | None) -> str:
@@ -325,14 +325,14 @@ def performance() -> str:
     found = fresh(MAIN, "slices")
     if not found:
         return f"**{MEASURING}**"
-    main = found[-1]
+    main = found[0]
     columns = {
         f"{run.adapter}, {machine_of(run.content)}: {kind}": each
         for run in found
         for kind, each in means(run.content).items()
     }
     answers = [f"{against_numpy(main)}; {extremes(main)}.", of_calls(main), of_transfers(main)]
-    answers += map(of_compilers, fresh(*COMPILERS)[-1:])
+    answers += map(of_compilers, fresh(*COMPILERS)[:1])
     intro = (
         f"Measured{at_commit(main.content)}. A speed-up is the other's time over wgslice's: above 1, wgslice "
         "is faster. Geometric means of the slices and permutes with 1 MiB of output and more, all of "
@@ -347,7 +347,7 @@ def readme() -> str:
     found = fresh(MAIN, "slices")
     if not found:
         return paragraph(MEASURING)
-    main = found[-1]
+    main = found[0]
     of_slices, of_permutes = means(main.content).values()
     speeds = "; ".join(
         f"{name} {of_slices[name]} and {of_permutes.get(name, '-')}"

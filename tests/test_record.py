@@ -356,9 +356,18 @@ def test_encoders_that_cannot_be_recorded_into(device: wg.Device, operator: wg.C
         TypeError, match=r"Slice1: encoder is of type NoneType: must be a wgpu\.GPUCommandEncoder"
     ):
         operator.record(cast("Any", None), input=source, output=target)
+    check_bytes(read_buffer(target), random_bytes(64))
+
+
+@pytest.mark.parametrize("step", [-1, 1], ids=["kernel", "buffer copies"])
+def test_an_encoder_that_has_ended_is_refused(device: wg.Device, step: int) -> None:
+    tensor, rows = wg.TensorDesc("uint32", (4, 8)), wg.TensorDesc("uint32", (4, 4))
+    operator = device.compile(wg.Slice1(tensor, rows, (0, 2), (4, 4), (1, step)))
+    assert ("4 buffer copies" in operator.plan.summary) == (step == 1)
+    source, target = make_buffer(device, random_bytes(128)), make_buffer(device, random_bytes(64))
     finished = device.wgpu_device.create_command_encoder()
     finished.finish()
-    with pytest.raises(wgpu.GPUValidationError):
+    with pytest.raises(wgpu.GPUValidationError, match="Encoding must not have ended"):
         operator.record(finished, input=source, output=target)
     check_bytes(read_buffer(target), random_bytes(64))
 
