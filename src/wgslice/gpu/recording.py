@@ -120,7 +120,7 @@ class Recorder:
         """Record a clear, buffer copies, or a texture copy."""
         if isinstance(command, BufferCopies):
             sides = places[command.reads], places[command.writes]
-            copy_rows(self.encoder, sides, command.pairs, command.nbytes, not self.copies)
+            copy_rows(self.encoder, sides, command.offsets.tolist(), command.nbytes, not self.copies)
             self.copies = True
         elif isinstance(command, Clear):
             target, base = places[command.writes]

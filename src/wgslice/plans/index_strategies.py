@@ -49,7 +49,7 @@ MASK_NBYTES = 1  # an element
 ON_HOST = "the indices are in an array of the host"
 DISJOINT = 'no index repeats, as put(..., overlap="disjoint") promises'
 MIN_ROWS, SHORT_ROW = 256, 64  # copied in order: fewer rows leave cores idle, unless these are short
-MAX_REORDERED = 4096  # elements in order that are not adjacent so: a second dispatch takes no longer for more
+MAX_REORDERED = 4096  # elements of rows that are copied column by column, which saves the last-writer pass
 COLUMN_EACH = 32  # elements of a column per invocation: a loop that Mesa does not unroll
 
 

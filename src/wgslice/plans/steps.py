@@ -80,9 +80,9 @@ class BufferCopies:
     reason: str = "contiguous words on both sides"
 
     @cached_property
-    def pairs(self) -> list[tuple[int, int]]:
-        """Byte offsets of each row on both sides."""
-        return [*zip(self.source.places(), self.target.places(), strict=True)]
+    def offsets(self) -> NDArray[np.int64]:
+        """Byte offsets of each row on both sides, of shape `(rows, 2)`."""
+        return np.stack([self.source.places(), self.target.places()], axis=-1)
 
     @property
     def name(self) -> str:

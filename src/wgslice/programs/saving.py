@@ -129,13 +129,12 @@ class Saver:
             place = {"buffer": self.buffer(target), "offset": target_base + command.offset_nbytes}
             return {"clear": {**place, "size": command.nbytes}}
         source, source_base = places[command.reads]
-        pairs = zip(command.source.places(), command.target.places(), strict=True)
         return {
             "copy": {
                 "source": self.buffer(source),
                 "target": self.buffer(target),
                 "size": command.nbytes,
-                "offsets": [[source_base + one, target_base + other] for one, other in pairs],
+                "offsets": np.add(command.offsets, [source_base, target_base]).tolist(),
             }
         }
 
