@@ -272,6 +272,16 @@ def test_indices_print_what_runs(device: wg.Device, monkeypatch: pytest.MonkeyPa
     ]
 
 
+def test_equal_indices_share_a_plan(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In an array or in a list, which is not planned again at each call."""
+    both = placed(device, Layout.packed((6, 40)), "float32")
+    plans = recorded_plans(monkeypatch)
+    for keys in ([5, 1, 1, -7], np.array([5, 1, 1, -7]), [5, 1, 1, -7], [5, 1, 1, 7]):
+        check_same(both.tensor[:, keys].numpy(), both.array[:, keys])
+    gathered = [plan for plan in plans if "indices" in str(plan)]
+    assert gathered[0] is gathered[1] is gathered[2] is not gathered[3]
+
+
 @pytest.mark.parametrize("held", [0, 1])
 def test_copies_beyond_a_binding_are_windows(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, held: int

@@ -55,7 +55,10 @@ def selected(x: Placed, key: Any) -> Selection | AdvancedSelection:
         any_index(x.shape, tuple(np.asarray(item) if isinstance(item, Placed) else item for item in items))
     holders = [item.holder for item in held if isinstance(item, DeviceIndices)]
     keys = tuple(
-        replace(item, holder=None) if isinstance(item, DeviceIndices) else key_of(item) for item in held
+        replace(item, holder=None)
+        if isinstance(item, DeviceIndices)
+        else key_of(np.asarray(item) if isinstance(item, list) else item)
+        for item in held
     )
     if NotImplemented in keys:
         return any_index(x.shape, tuple(held))
