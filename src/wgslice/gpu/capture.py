@@ -55,6 +55,13 @@ class Capture:
         self.explained = explained
         self.steps: list[CapturedStep] = []
 
+    def upload(
+        self, buffer: Buffer, offset_nbytes: int, data: NDArray[np.uint8], *, kept: bool = False
+    ) -> None:
+        """Add an upload; what is replayed has its own copy, since the caller may change the bytes."""
+        content = data if self.explained else data.copy()
+        self.steps.append(CapturedUpload(Place(buffer, offset_nbytes), content, kept))
+
     def record(self, encoder: object, plan: Plan, places: Sequence[Place]) -> None:
         """Add a plan to its submission; a plan for a caller's encoder gets its own submission."""
         recorded = Recorded(plan, places)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from wgslice.dtypes import DType
 from wgslice.errors import OutOfDeviceMemory, named
-from wgslice.gpu.capture import CapturedUpload, Place, active, refuse_in_capture
+from wgslice.gpu.capture import active, refuse_in_capture
 from wgslice.gpu.device import Device
 from wgslice.gpu.native import (
     begin_mapping,
@@ -38,7 +38,7 @@ def upload(
     """
     capture = active.capture
     if capture is not None:
-        capture.steps.append(CapturedUpload(Place(buffer, offset_nbytes), data))
+        capture.upload(buffer, offset_nbytes, data)
         return
     queue = device.queue
     whole, written = data.size // 4 * 4, 0
@@ -70,7 +70,7 @@ def constant(device: Device, values: NDArray[Any], count: int = 1) -> Buffer:
     if capture is None:
         upload(device, buffer, data)
     else:
-        capture.steps.append(CapturedUpload(Place(buffer), data, kept=True))
+        capture.upload(buffer, 0, data, kept=True)
     return buffer
 
 
@@ -90,8 +90,9 @@ class Readback:
         start = offset_nbytes // 4 * 4
         part = slice(offset_nbytes - start, offset_nbytes - start + nbytes)
         encoder = encoder or self.device.create_encoder()
-        with translated_errors:
-            encoder.copy_buffer_to_buffer(buffer, start, self.staging, 0, mapped_nbytes(part))
+        if nbytes:
+            with translated_errors:
+                encoder.copy_buffer_to_buffer(buffer, start, self.staging, 0, mapped_nbytes(part))
         self.submit(encoder, part)
 
     def submit(self, encoder: CommandEncoder, part: slice) -> None:
