@@ -298,7 +298,7 @@ class Device:
     @cached_property
     def zeros(self) -> Buffer:
         """A buffer of PATTERN_NBYTES zeros that is never written."""
-        return self.create_buffer(PATTERN_NBYTES)
+        return self.new_buffer(PATTERN_NBYTES, TENSOR_USAGES)
 
     def check_not_lost(self) -> None:
         """Raise DeviceLostError if the device is lost."""

@@ -10,7 +10,7 @@ from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.capture import active
 from wgslice.gpu.device import WRAPPED, Device
-from wgslice.gpu.native import Placeholder, check_process, owner_of, translated_errors
+from wgslice.gpu.native import Placeholder, check_process, exposed, owner_of, translated_errors
 from wgslice.gpu.protocols import Buffer, BufferUsage, Texture
 from wgslice.layout import Layout, whole_words
 
@@ -85,6 +85,16 @@ def check_bound(device: Device, buffers: Iterable[tuple[str, Buffer]]) -> None:
             with named(name):
                 check_usable(device, buffer)
                 check_still_alive(device, buffer)
+
+
+def keep(buffers: Iterable[Buffer]) -> None:
+    """Reuse buffers for no other tensors: commands use them that the caller submits at any time.
+
+    A captured call records no such commands.
+    """
+    if active.capture is None:
+        for buffer in buffers:
+            exposed(buffer)
 
 
 def is_watched(buffer: Buffer) -> bool:

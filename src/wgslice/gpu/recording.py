@@ -221,6 +221,12 @@ def bind(device: Device, plan: Plan, places: Sequence[Place]) -> BoundPlan:
     return BoundPlan(plan, bind_commands(device, [*zeroed, *commands], places), places)
 
 
+def prepare(device: Device, plan: Plan) -> None:
+    """Make the pipelines of a plan; in a captured call, none."""
+    if active.capture is None:
+        device.pipelines.prepare(plan)
+
+
 def bind_commands(device: Device, commands: Sequence[Command], places: Sequence[Place]) -> list[BoundCommand]:
     """Make the bind groups of commands whose buffers are at `places`, indexed by memory."""
     with translated_errors:

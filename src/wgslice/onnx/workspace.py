@@ -110,7 +110,7 @@ class Value(Shaped):
     @classmethod
     def of(cls, tensor: Tensor) -> Value:
         """Wrap a caller's tensor."""
-        return cls(tensor.buffer, tensor.dtype, tensor.layout)
+        return cls(tensor.memory, tensor.dtype, tensor.layout)
 
     @property
     def buffer(self) -> Buffer:

@@ -15,10 +15,9 @@ from wgslice.dtypes import check_same_dtype
 from wgslice.errors import named
 from wgslice.gpu.capture import refuse_in_capture
 from wgslice.gpu.device import Device
-from wgslice.gpu.handles import check_alive, check_bound, check_encoder, check_still_alive
-from wgslice.gpu.native import exposed
+from wgslice.gpu.handles import check_alive, check_bound, check_encoder, check_still_alive, keep
 from wgslice.gpu.protocols import Buffer, CommandEncoder, ComputePass
-from wgslice.gpu.recording import SIDES, BoundDispatch, BoundPlan, Recorder, plan_and_bind, play
+from wgslice.gpu.recording import SIDES, BoundDispatch, BoundPlan, Recorder, plan_and_bind, play, prepare
 from wgslice.layout import Layout, check_disjoint
 from wgslice.operators.binding import Binding, BindingSlot, TensorDesc
 from wgslice.plans.copy import plan_anew
@@ -251,9 +250,7 @@ class CompiledOperator:
 
     def _bound_by_caller(self, input: Binding, output: Binding, offsets: Binding | None) -> BoundPlan:
         """Return the bound plan of a caller's commands, which may be submitted at any time."""
-        for binding in (input, output, offsets):
-            if isinstance(binding, Tensor):
-                exposed(binding.memory)  # a reuse would be in no order with these commands
+        keep(binding.memory for binding in (input, output, offsets) if isinstance(binding, Tensor))
         return self._bound(input, output, offsets, check_still_alive)
 
     def _bound(
@@ -379,7 +376,7 @@ class Descriptor(ABC):
         """Return the operator with the pipelines that aligned bindings need."""
         operator = self.planned(device)
         with named(operator.name):
-            device.pipelines.prepare(operator.plan)
+            prepare(device, operator.plan)
         return operator
 
     def _hold(self, input: TensorDesc, output: TensorDesc, **others: object) -> None:

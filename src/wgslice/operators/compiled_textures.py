@@ -10,9 +10,10 @@ from typing import Any, SupportsIndex, TypeAlias
 from wgslice.arguments import Integers, integer
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.gpu.handles import check_alive, check_encoder, check_still_alive
-from wgslice.gpu.native import Region, exposed
+from wgslice.gpu.handles import check_alive, check_encoder, check_still_alive, keep
+from wgslice.gpu.native import Region
 from wgslice.gpu.protocols import Buffer, CommandEncoder, Texture
+from wgslice.gpu.recording import prepare
 from wgslice.gpu.textures import (
     TextureSide,
     check_region,
@@ -208,7 +209,7 @@ class CompiledTextureCopy:
             self._slot = descriptor.slot(device)
             self.plans = descriptor.plans(device, self._staging)
             for plan in self.plans:
-                device.pipelines.prepare(plan)
+                prepare(device, plan)
 
     def __call__(self, input: Any, output: Any = None) -> Any:
         """Run on a tensor and a texture.
@@ -264,9 +265,7 @@ class CompiledTextureCopy:
         """
         with named(self.name):
             check_encoder(self.device, encoder)
-            for binding in (input, output):
-                if isinstance(binding, Tensor):
-                    exposed(binding.memory)  # what the caller submits later is in no order with a reuse
+            keep(binding.memory for binding in (input, output) if isinstance(binding, Tensor))
             self._record(encoder, input, output, check_still_alive)
 
     def __repr__(self) -> str:

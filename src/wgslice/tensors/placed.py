@@ -212,8 +212,8 @@ def read_into(tensor: Placed, data: NDArray[np.uint8]) -> None:
 
 
 def read_back(tensor: Placed) -> ArrayPromise:
-    """Begin to read a tensor back as `read_into` does; for no elements, any bytes."""
-    source = packed_bytes(tensor) if tensor.size else (tensor.device.zeros, 0, None)
+    """Begin to read a tensor back as `read_into` does."""
+    source = packed_bytes(tensor) if tensor.size else (tensor.memory, 0, None)
     return begin_download(tensor.device, *source, tensor.shape, tensor.dtype)
 
 
