@@ -251,7 +251,7 @@ def test_the_bootstrap_needs_the_standard_library_only() -> None:
 def test_files_and_functions_stay_small() -> None:
     for name, path in modules().items():
         text = path.read_text("utf-8")
-        assert len(text.splitlines()) <= 400, f"{name} has {len(text.splitlines())} lines"
+        assert len(text.splitlines()) <= 600, f"{name} has {len(text.splitlines())} lines"
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef):
                 docstring = len((ast.get_docstring(node, clean=False) or "").splitlines())

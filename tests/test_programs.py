@@ -5,7 +5,10 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +18,8 @@ from numpy.typing import NDArray
 from running import created
 
 import wgslice as wg
+from wgslice.gpu.pipelines import MIN_REUSED_NBYTES
+from wgslice.plans.steps import Dispatch
 
 SHAPE = (6, 10)
 
@@ -298,3 +303,187 @@ def test_a_dropped_program_frees_its_buffers_at_once(device: wg.Device) -> None:
         assert buffer() is None
     finally:
         gc.enable()
+
+
+def reused(x: Any, table: Any) -> list[Any]:
+    """What one array and one index, changed between their uses, give in calls that upload them."""
+    is_tensor = isinstance(x, wg.Tensor)
+    array, at = np.zeros(2000, np.int32), np.zeros(2, np.int64)
+    found = []
+    for k in (1, 2):
+        array[:], at[:] = k, (k, k + 3)
+        assigned, placed = table.copy(), table.copy()
+        assigned[2:4] = array[:2]
+        assigned[at] = array[:2]
+        if is_tensor:
+            wg.insert_windows(placed, at[:, None], array[:2, None])
+        else:
+            placed[at] = array[:2]
+        uploaded = wg.asarray(array, device=x.device) if is_tensor else array.copy()
+        found += [assigned, placed, np.concatenate([x, array]), uploaded, table[at]]
+    array[:], at[:] = 9, 0
+    return found
+
+
+def test_arrays_have_the_values_of_each_use(device: wg.Device, tmp_path: Path) -> None:
+    x, table = (wg.asarray(np.arange(6, dtype=np.int32) + k, device=device) for k in (0, 100))
+    program = wg.capture(lambda x: reused(x, table), x=x)
+    program.save(tmp_path / "saved")
+    expected = reused(x.numpy(), table.numpy())
+    for each in (program, wg.load_program(tmp_path / "saved", device)):
+        for one, other in zip(each(x=x), expected, strict=True):
+            assert one.numpy().tolist() == other.tolist()
+
+
+def recorded_step(device: wg.Device, x: wg.Tensor, encoder: Any) -> wg.Tensor:
+    """The result of commands that write a tensor and read another one, which nothing else refers to."""
+    read, written = (wg.asarray(np.full(MIN_REUSED_NBYTES, k, np.uint8), device=device) for k in (7, 1))
+
+    def step(x: wg.Tensor) -> wg.Tensor:
+        written[:8] = x
+        return read[:8].copy()
+
+    result: wg.Tensor = wg.capture(step, x=x).record(encoder, x=x)
+    return result
+
+
+def test_recorded_commands_keep_tensors_of_the_function(device: wg.Device) -> None:
+    """Buffers of tensors that were dropped before the commands are submitted are not reused."""
+    x = wg.asarray(np.arange(8, dtype=np.uint8), device=device)
+    encoder = device.wgpu_device.create_command_encoder()
+    result = recorded_step(device, x, encoder)
+    others = [wg.asarray(np.full(MIN_REUSED_NBYTES, 99, np.uint8), device=device) for _ in range(3)]
+    device.queue.submit([encoder.finish()])
+    assert result.numpy().tolist() == [7] * 8
+    assert all((other.numpy() == 99).all() for other in others)
+
+
+def test_a_destroyed_result_is_refused_by_the_next_call(device: wg.Device) -> None:
+    x = wg.asarray(np.arange(4, dtype=np.float32), device=device)
+    for function in (lambda x: x[::-1].copy(), lambda x: x.copy()):
+        program = wg.capture(function, x=x)
+        program(x=x).buffer.destroy()
+        for _ in range(2):
+            with pytest.raises(
+                ValueError, match="a result of an earlier call: the buffer has been destroyed"
+            ):
+                program(x=x)
+        with pytest.raises(ValueError, match="a result of an earlier call: the buffer has been destroyed"):
+            program.record(device.wgpu_device.create_command_encoder(), x=x)
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["before the first call", "after it"])
+@pytest.mark.parametrize("key", [np.s_[:], np.s_[::-1]], ids=["copied", "bound"])
+def test_a_destroyed_tensor_of_the_function_is_refused(
+    device: wg.Device, tmp_path: Path, key: slice, early: bool
+) -> None:
+    x, read = (wg.asarray(np.arange(4, dtype=np.float32), device=device) for _ in range(2))
+    written = wg.zeros(4, np.float32, device=device)
+
+    def step(x: wg.Tensor) -> wg.Tensor:
+        written[...] = x[key]
+        return read[key].copy()
+
+    for destroyed in (read, written):
+        program = wg.capture(step, x=x)
+        if not early:
+            program(x=x)
+        destroyed.buffer.destroy()
+        with pytest.raises(
+            ValueError, match=r"^step: a tensor of the function .*: the buffer has been destroyed"
+        ):
+            program(x=x)
+        with pytest.raises(ValueError, match="the buffer has been destroyed"):
+            program.save(tmp_path / "saved")
+        read = wg.asarray(np.arange(4, dtype=np.float32), device=device)
+    assert x.numpy().tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_a_parameter_may_be_a_tensor_of_the_function_if_read(device: wg.Device, writes: bool) -> None:
+    x, table = (wg.asarray(np.arange(4, dtype=np.float32) + k, device=device) for k in (0, 9))
+
+    def step(x: wg.Tensor) -> wg.Tensor:
+        if writes:
+            table[::-1] = x
+        return wg.concat([x[::-1], table[::2]])
+
+    program = wg.capture(step, x=x)
+    if writes:
+        with pytest.raises(
+            ValueError, match=r"x: a tensor of the function .* has the same buffer, and one of"
+        ):
+            program(x=table)
+        assert table.numpy().tolist() == [9, 10, 11, 12]
+    else:
+        assert program(x=table).numpy().tolist() == [12, 11, 10, 9, 9, 11]
+
+
+def test_threads_replay_a_program_on_their_own_tensors(device: wg.Device) -> None:
+    table = wg.asarray(np.arange(64, dtype=np.uint8), device=device)
+
+    def step(x: wg.Tensor, out: wg.Tensor) -> None:
+        out[::2], out[1::2] = x[::-1].copy(), table[:32]
+
+    given = [
+        (wg.asarray(np.full(32, k, np.uint8), device=device), wg.zeros(64, np.uint8, device=device))
+        for k in range(4)
+    ]
+    program = wg.capture(step, x=given[0][0], out=given[0][1])
+
+    def replay(pair: tuple[wg.Tensor, wg.Tensor]) -> list[int]:
+        x, out = pair
+        for k in range(20):
+            x[k] = 100 + k
+            program(x=x, out=out)
+        found: list[int] = out.numpy().tolist()
+        return found
+
+    with ThreadPoolExecutor() as threads:
+        results = list(threads.map(replay, given))
+    for k, found in enumerate(results):
+        assert found[::2] == [*[k] * 12, *range(119, 99, -1)]
+        assert found[1::2] == [*range(32)]
+
+
+def test_a_result_is_no_parameter_of_the_next_call(device: wg.Device) -> None:
+    x = wg.asarray(np.arange(4, dtype=np.float32), device=device)
+    program = wg.capture(lambda x: (wg.roll(x, 1), x[::-1].copy()), x=x)
+    rolled, _ = program(x=x)
+    with pytest.raises(
+        ValueError, match="x: a result of an earlier call has the same buffer, and one of both"
+    ):
+        program(x=rolled)
+    assert [each.numpy().tolist() for each in program(x=rolled.copy())] == [[2, 3, 0, 1], [2, 1, 0, 3]]
+
+
+def test_tensors_of_another_device_are_refused(device: wg.Device) -> None:
+    x = wg.zeros(4, np.float32, device=device)
+    other = wg.zeros(4, np.float32, device=wg.Device.request(device.adapter))
+    for function in (lambda x: wg.copyto(other, other[::-1].copy()), lambda x: other):
+        with pytest.raises(ValueError, match=r"^capture: the (function uses|result has) tensors of"):
+            wg.capture(function, x=x)
+
+
+def test_programs_avoid_kernels_that_fail_the_self_test(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device, "limits", device.limits)
+    data = np.arange(5000, dtype=np.int32)
+    x, kept = wg.asarray(data, device=device), wg.asarray(data, device=device)
+    program = wg.capture(lambda x: (x[::-1].copy(), wg.asarray(data[:9], device=device)), x=x)
+    before = program(x=x)
+    (plan,) = program.plans
+    (kernel,) = (step.kernel for step in plan.steps if isinstance(step, Dispatch))
+    device.update_limits(lambda limits: replace(limits, disabled=frozenset({kernel})))
+    (again,) = program.plans
+    assert kernel not in [getattr(step, "kernel", None) for step in again.steps]
+    x[0] = 7
+    after = program(x=x)
+    assert after[0].numpy().tolist() == [*range(4999, 0, -1), 7]
+    assert after[1].numpy().tolist() == [*range(9)]
+    assert before[0].buffer is after[0].buffer  # results stay where they are
+    assert (kept.numpy() == data).all()
+    device.update_limits(lambda limits: replace(limits, disabled=frozenset()))
+    assert [step.name for step in program.plans[0].steps] == [step.name for step in plan.steps]
+    assert program(x=x)[0].numpy()[-1] == 7

@@ -14,7 +14,7 @@ from wgslice.layout import Layout, coalesce
 from wgslice.layout_rules import once
 from wgslice.plans.choose import Choice, OnPrint, Step, Strategy, anything, choose, seconds_of, where
 from wgslice.plans.copy_strategies import COPIES
-from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.plan import Plan, Planner, in_order, reading_from
 from wgslice.plans.problem import PlanContext, Problem, Table, widen
 from wgslice.plans.profiles import MAX_PLANS, PATTERN_NBYTES, all_disabled
@@ -229,8 +229,9 @@ def complement(target: Layout, taken: tuple[range, ...]) -> Iterator[Layout]:
 
 def plan_anew(planner: Planner, source: Layout, target: Layout, itemsize: int, context: PlanContext) -> Plan:
     """A planner's plan, after staging copies: no command may read a buffer that it writes."""
+    problem = planner, source, target, itemsize, context
     if not (context.shared and target.size):
-        return plan_packed(planner, source, target, itemsize, context)
+        return replace(plan_packed(*problem), problem=problem)
     read = once(source)
     reason = "input and output share one buffer"
     packing = context._replace(copy_to=True, target_capacity_nbytes=inf, table=None)
@@ -244,7 +245,18 @@ def plan_anew(planner: Planner, source: Layout, target: Layout, itemsize: int, c
         scratch=((Memory.STAGING, read.size * itemsize), *moved.scratch),
         before=(*reading, *moved.before),
         staged=True,
+        problem=problem,
     )
+
+
+def planned_without(plan: Plan, disabled: frozenset[Kernel]) -> Plan:
+    """A plan for the same problem on a device with other disabled kernels."""
+    if plan.problem is None:
+        return plan
+    planner, source, target, itemsize, context = plan.problem
+    context = context._replace(limits=replace(context.limits, disabled=disabled))
+    anew = plan_anew(planner, source, target, itemsize, context)
+    return replace(anew, name=plan.name, tensors=plan.tensors)
 
 
 def plan_packed(

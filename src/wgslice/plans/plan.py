@@ -58,6 +58,7 @@ class Plan:
     name: str = "copy"  # of the operator
     tensors: str = ""  # dtype and shapes, where these are known
     note: str = ""  # printed below the layouts
+    problem: tuple[Planner, Layout, Layout, int, PlanContext] | None = None  # of `plan_anew`, which made it
 
     @cached_property
     def unbound(self) -> tuple[Memory, ...]:

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from wgslice.errors import CaptureRefused
 from wgslice.gpu.capture import Capture, CapturedSubmission, CapturedUpload, Place, Recorded
 from wgslice.gpu.device import Device
-from wgslice.gpu.native import Placeholder
+from wgslice.gpu.native import Placeholder, owner_of
 from wgslice.gpu.pipelines import KernelCall, kernel_call
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout, place, with_scratch
 from wgslice.layout import Layout, whole_words
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.kernels import WORD_NBYTES
-from wgslice.plans.plan import Plan
 from wgslice.plans.steps import BufferCopies, Clear, Memory, TextureCopy
 from wgslice.programs.parameters import Parameter
 
@@ -42,26 +41,33 @@ class Step(NamedTuple):
 
 
 class Lowered(NamedTuple):
-    """Steps of a program, contents of its constants by their placeholders, and the plans of its copies."""
+    """Steps of a program, contents of its constants by their placeholders, and the plans that it lowers."""
 
     steps: list[Step]
     contents: dict[Buffer, NDArray[np.uint8]]
-    plans: list[Plan]
+    recorded: list[Recorded]
 
 
 def lowered(parameters: Sequence[Parameter], capture: Capture) -> Lowered:
-    """Lower a captured call to steps; own buffers whose zeros it relies on are cleared first."""
-    device, given = parameters[0].device, {parameter.buffer for parameter in parameters}
+    """Lower a captured call to steps."""
     contents: dict[Buffer, NDArray[np.uint8]] = {}
+    device, given = parameters[0].device, {parameter.buffer for parameter in parameters}
     recorded = list(replayed(device, given, capture, contents))
+    return Lowered(lowered_plans(parameters, recorded), contents, recorded)
+
+
+def lowered_plans(parameters: Sequence[Parameter], recorded: Sequence[Recorded]) -> list[Step]:
+    """Lower plans to steps; own buffers whose zeros they rely on are cleared first."""
+    device, given = parameters[0].device, {parameter.buffer for parameter in parameters}
     steps = [step for each in recorded for step in steps_of(device, each)]
+    if any(owner_of(buffer) is not device.wgpu_device for step in steps for buffer, _ in step.places):
+        raise ValueError("the function uses tensors of several devices: copy them with to_device first")
     cleared: list[Any] = [
         buffer
         for buffer in dict.fromkeys(buffer for step in steps for buffer in step.written)
         if isinstance(buffer, Placeholder) and buffer not in given and buffer.zeroed
     ]
-    clears = [Step(Clear(0, buffer.size, Memory.INPUT), [Place(buffer)]) for buffer in cleared]
-    return Lowered(clears + steps, contents, [plan for plan, _ in recorded])
+    return [Step(Clear(0, buffer.size, Memory.INPUT), [Place(buffer)]) for buffer in cleared] + steps
 
 
 def steps_of(device: Device, recorded: Recorded) -> Iterator[Step]:

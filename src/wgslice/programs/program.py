@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import count
+from threading import RLock
 from typing import Any, NamedTuple
 from weakref import proxy
 
@@ -16,11 +17,12 @@ from wgslice.errors import named
 from wgslice.gpu.capture import (
     Capture,
     Place,
+    Recorded,
     capturing,
     refuse_in_capture,
 )
-from wgslice.gpu.handles import check_bound, check_encoder
-from wgslice.gpu.native import Placeholder, exposed, translated_errors
+from wgslice.gpu.handles import check_bound, check_encoder, keep
+from wgslice.gpu.native import Placeholder, translated_errors
 from wgslice.gpu.pipelines import Command, KernelCall
 from wgslice.gpu.protocols import Buffer, CommandEncoder
 from wgslice.gpu.recording import BoundCommand, BoundDispatch, Recorder, bind_commands
@@ -28,20 +30,22 @@ from wgslice.gpu.transfer import upload
 from wgslice.operators.binding import Binding
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.explain import Explanation, Submission
+from wgslice.plans.copy import planned_without
 from wgslice.plans.plan import Plan
-from wgslice.programs.lowering import Step, lowered
+from wgslice.programs.lowering import Step, lowered, lowered_plans
 from wgslice.programs.parameters import Given, Parameter
 from wgslice.programs.saving import save
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
 MAX_BINDINGS = 8  # sets of buffers whose bind groups a program keeps
+OTHERS, RESULT = "a tensor of the function besides its parameters", "a result of an earlier call"
 
 
 class BoundProgram(NamedTuple):
     """A program with its buffers: recording it makes no GPU object."""
 
-    given: Sequence[tuple[str, Buffer]]  # by the caller, with the parameters' names
+    used: Sequence[tuple[str, Buffer]]  # buffers that callers may hold, with what they are
     commands: Sequence[tuple[Sequence[BoundCommand], Sequence[Place]]]
     places: Mapping[Buffer, Place]  # of placeholders
 
@@ -60,7 +64,7 @@ class Program:
     input_names : tuple of str
         Parameters, which each replay gives.
     plans : tuple of Plan
-        Of all copies, in order.
+        Of all copies, in order. They change only if the self-test disables or enables kernels of the device.
     """
 
     def __init__(
@@ -70,19 +74,51 @@ class Program:
         result: Any,
         steps: Sequence[Step],
         contents: Mapping[Buffer, NDArray[np.uint8]],
-        plans: Sequence[Plan] = (),
+        recorded: Sequence[Recorded] = (),
     ) -> None:
         self.name = name
         self.device = parameters[0].device
-        self.plans = tuple(plans)
         self._named = named(name)
         self._parameters = {parameter.name: parameter for parameter in parameters}
         self._result = result
-        self._steps = steps
         self._contents = contents  # of buffers of its own, when these are made
+        self._recorded = recorded
+        self._disabled = self.device.limits.disabled  # kernels, when the steps were made
+        self._own: dict[Buffer, Place] = {}  # the program's own buffers, by their placeholders
+        self._lock = RLock()  # held while any of these changes
+        self._set_steps(steps)
+
+    def _set_steps(self, steps: Sequence[Step]) -> None:
+        """Set the steps, and drop what was made of others."""
+        self._steps = steps
         self._written = {buffer for step in steps for buffer in step.written}
+        found = dict.fromkeys(place.buffer for step in steps for place in step.places)
+        found |= dict.fromkeys(each.memory for each in tensors_of(self._result))
+        self._own = {buffer: self._own[buffer] for buffer in found if buffer in self._own}
+        self._closed_over = [(OTHERS, each) for each in found if not isinstance(each, Placeholder)]
+        given = {each.buffer for each in self._parameters.values()}
+        self._placeholders = [each for each in found if isinstance(each, Placeholder) and each not in given]
+        self._commands: list[Command] = []  # of the steps, made when buffers are first bound
         program = proxy(self)  # no reference cycle, which would keep buffers until garbage is collected
         self._bound = lru_cache(maxsize=MAX_BINDINGS)(lambda *given: program._bind(*given))
+
+    def _follow_selftest(self) -> None:
+        """Plan again if kernels were disabled or enabled since."""
+        with self._lock:
+            disabled = self.device.limits.disabled
+            if disabled != self._disabled and self._recorded:
+                self._recorded = [
+                    Recorded(planned_without(plan, disabled), places) for plan, places in self._recorded
+                ]
+                self._set_steps(lowered_plans([*self._parameters.values()], self._recorded))
+                self._disabled = disabled
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """Plans of all copies, in order; none of a loaded program."""
+        with self._named:
+            self._follow_selftest()
+        return tuple(plan for plan, _ in self._recorded)
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -109,7 +145,9 @@ class Program:
         ------
         TypeError, ValueError
             A parameter is missing or unknown; a binding is not as captured, destroyed, mapped, or read-only
-            where it is written; two share a buffer, and one is written. Nothing runs then.
+            where it is written; it shares a buffer with another one, with a result of an earlier replay, or
+            with a tensor that the function uses besides its parameters, and one of both is written; such a
+            result or tensor is destroyed. Nothing runs then.
         CaptureRefused
             The call is explained or captured itself.
         OutOfDeviceMemory, DeviceLostError
@@ -144,10 +182,8 @@ class Program:
         """
         with self._named:
             check_encoder(self.device, encoder)
-            for binding in bindings.values():
-                if isinstance(binding, Tensor):
-                    exposed(binding.memory)  # a reuse would be in no order with these commands
             bound = self._checked(bindings)
+            keep(buffer for _, buffer in bound.used)
             self._play(encoder, bound)
             return self._returned(bound)
 
@@ -181,6 +217,8 @@ class Program:
         """
         with self._named:
             refuse_in_capture("a program is saved")
+            self._follow_selftest()
+            check_bound(self.device, self._closed_over)
             result = tensors_of(self._result), described(self._result, count())
             save(folder, self.name, [*self._parameters.values()], result, self._steps, self._contents)
 
@@ -188,34 +226,25 @@ class Program:
         parameters = ", ".join(map(str, self._parameters.values()))
         returned = [f"{each.dtype} {each.shape}" for each in tensors_of(self._result)]
         call = f"{self.name}({parameters}) -> {', '.join(returned) or None}"
-        if not self.plans:
+        plans = self.plans
+        if not plans:
             return f"{call}: {len(self._steps)} steps"
-        return str(Explanation(call, (Submission(self.plans),)))
+        return str(Explanation(call, (Submission(plans),)))
 
-    @cached_property
-    def _commands(self) -> list[Command]:
-        """Commands of the steps, with their pipelines."""
-        with translated_errors:
-            return [
-                self.device.pipelines.bound(command) if isinstance(command, KernelCall) else command
-                for command, _ in self._steps
-            ]
-
-    @cached_property
-    def _own(self) -> dict[Buffer, Place]:
-        """The program's own buffers, by their placeholders."""
-        found: list[Any] = [each.buffer for step in self._steps for each in step.places]
-        found += [each.memory for each in tensors_of(self._result)]
-        parameters: set[Any] = {parameter.buffer for parameter in self._parameters.values()}
-        own: dict[Any, Place] = {
-            buffer: Place(self.device.create_buffer(buffer.size))
-            for buffer in dict.fromkeys(found)
-            if isinstance(buffer, Placeholder) and buffer not in parameters
-        }
-        for buffer, content in self._contents.items():
-            if buffer in own:
-                upload(self.device, own[buffer].buffer, content)
-        return own
+    def _make(self) -> None:
+        """Make the pipelines of the steps and the program's own buffers, unless that is done."""
+        if len(self._commands) < len(self._steps):
+            with translated_errors:
+                self._commands = [
+                    self.device.pipelines.bound(command) if isinstance(command, KernelCall) else command
+                    for command, _ in self._steps
+                ]
+        for placeholder in self._placeholders:
+            if placeholder not in self._own:
+                buffer = self.device.create_buffer(placeholder.size)
+                if placeholder in self._contents:
+                    upload(self.device, buffer, self._contents[placeholder])
+                self._own[placeholder] = Place(buffer)
 
     def _checked(self, bindings: Mapping[str, Binding]) -> BoundProgram:
         """Check bindings, and return the program with their buffers."""
@@ -223,23 +252,31 @@ class Program:
         if bindings.keys() != self._parameters.keys():
             given = ", ".join(bindings) or "nothing"
             raise TypeError(f"given {given}: the parameters are {', '.join(self._parameters)}")
-        bound: BoundProgram = self._bound(*(Given.of(bindings[name]) for name in self._parameters))
-        check_bound(self.device, bound.given)
+        with self._lock:
+            self._follow_selftest()
+            bound: BoundProgram = self._bound(*(Given.of(bindings[name]) for name in self._parameters))
+        check_bound(self.device, bound.used)
         return bound
 
     def _bind(self, *given: Given) -> BoundProgram:
         """Check bindings, and make the bind groups of all plans."""
         places: dict[Buffer, Place] = {}
+        names = dict.fromkeys(self._own, RESULT) | {buffer: name for name, buffer in self._closed_over}
+        others = self._own | {buffer: Place(buffer) for _, buffer in self._closed_over}
         for parameter, each in zip(self._parameters.values(), given, strict=True):
             with named(parameter.name):
                 found = parameter.place_of(each, written=parameter.buffer in self._written)
-                for other, (buffer, _) in places.items():
+                for other, (buffer, _) in (places | others).items():
                     if buffer is found.buffer and self._written & {other, parameter.buffer}:
-                        raise ValueError(
-                            "another parameter has the same buffer, and one of both is written: copy() it"
-                        )
+                        what = names.get(other, "another parameter")
+                        raise ValueError(f"{what} has the same buffer, and one of both is written: copy() it")
                 places[parameter.buffer] = found
-        names = [(name, places[parameter.buffer].buffer) for name, parameter in self._parameters.items()]
+        self._make()
+        used = [(name, places[parameter.buffer].buffer) for name, parameter in self._parameters.items()]
+        used += self._closed_over
+        returned = {each.memory for each in tensors_of(self._result)} & self._own.keys()
+        used += [(RESULT, self._own[memory].buffer) for memory in returned]
+        check_bound(self.device, used)
         places |= self._own
         bound: list[tuple[list[BoundCommand], Sequence[Place]]] = []
         for command, step in zip(self._commands, self._steps, strict=True):
@@ -249,7 +286,7 @@ class Program:
                 bound[-1][0].extend(commands)  # which need no places
             else:
                 bound.append((commands, at))
-        return BoundProgram(names, bound, places)
+        return BoundProgram(used, bound, places)
 
     def _play(self, encoder: CommandEncoder, bound: BoundProgram) -> None:
         """Record all commands; consecutive dispatches share a pass."""
@@ -373,7 +410,8 @@ def captured_program(name: str, parameters: Sequence[Parameter], function: Calla
     with capturing(captured):
         result = function(**{each.name: each.tensor for each in parameters})
     with named("capture"):
-        tensors_of(result)
+        if any(x.device is not parameters[0].device for x in tensors_of(result)):
+            raise ValueError("the result has tensors of another device: copy them with to_device")
         return Program(name, parameters, result, *lowered(parameters, captured))
 
 
