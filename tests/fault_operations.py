@@ -58,10 +58,14 @@ class Tensors:
 
     def finished(self) -> list[bytes]:
         """The bytes of all tensors after what was recorded has run."""
+        self.submit()
+        return self.contents()
+
+    def submit(self) -> None:
+        """Submit what was recorded."""
         if self.encoder is not None:
             self.device.wgpu_device.queue.submit([self.encoder.finish()])
             self.encoder = None
-        return self.contents()
 
     def large(self) -> wg.Tensor:
         """A tensor of the size of LARGE."""
