@@ -413,6 +413,16 @@ def test_a_tensor_of_an_explained_call_has_no_elements(device: wg.Device) -> Non
     check_same(x.numpy(), X)
 
 
+def test_an_explained_readback_changes_no_device(device: wg.Device) -> None:
+    new = wg.Device.request(device.adapter)
+    empty, out = wg.empty((0, 3), np.int32, device=new), wg.full((3, 4), 9, np.int32, device=new)
+    with pytest.raises(wg.CaptureRefused, match="0 bytes are read back, which an explained call cannot do"):
+        wg.explain(empty.numpy_async)
+    wg.slice_grad(wg.ones((1, 2), np.int32, device=new), [1, 0], [1, 4], [1, 2], output_sizes=(3, 4), out=out)
+    assert out.numpy().tolist() == [[0, 0, 0, 0], [1, 0, 1, 0], [0, 0, 0, 0]]
+    assert empty.numpy_async().sync_wait().shape == empty.numpy().shape == (0, 3)
+
+
 def test_other_threads_run_and_are_not_listed(device: wg.Device) -> None:
     x = wg.asarray(X, device=device)
     results: list[Any] = []
