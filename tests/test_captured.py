@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
@@ -176,7 +177,26 @@ def saved(sequence: Sequence, device: wg.Device) -> tuple[Any, Any]:
         return wg.load_program(folder, device)(**given), given
 
 
-@pytest.mark.parametrize("way", [called, recorded, saved])
+def called_in_threads(sequence: Sequence, device: wg.Device) -> tuple[Any, Any]:
+    """The results and parameters of one of three programs that run at once."""
+    captured = [sequence.captured(Tensors(device)) for _ in range(3)]
+    with ThreadPoolExecutor(3) as pool:
+        results = list(pool.map(lambda each: each[0](**each[1]), captured))
+    assert host(results[1]) == host(results[2]) == host(results[0])
+    return results[0], captured[0][1]
+
+
+def called_after_destroy(sequence: Sequence, device: wg.Device) -> tuple[Any, Any]:
+    """The results of a program, after another one was called with destroyed results."""
+    program, given = sequence.captured(Tensors(device))
+    for result in program(**given):
+        result.buffer.destroy()
+    with suppress(ValueError):
+        program(**given)
+    return called(sequence, device)
+
+
+@pytest.mark.parametrize("way", [called, recorded, saved, called_in_threads, called_after_destroy])
 @given(sequence=sequences(), keeps=st.booleans())
 def test_captured_equals_direct(
     device: wg.Device, way: Callable[[Sequence, wg.Device], tuple[Any, Any]], sequence: Sequence, keeps: bool

@@ -175,7 +175,7 @@ SIGNATURES = {
     wg.CompiledOperator.bind: "(self, *, input, output, offsets=None)",
     wg.CompiledOperator.save: "(self, folder)",
     wg.Program.save: "(self, folder)",
-    wg.load_program: "(folder, device=None)",
+    wg.load_program: "(folder, device=None, *, trusted=False)",
     wg.BoundOperator.record: "(self, encoder)",
 }
 PYGFX_SIGNATURES = {  # by name: their module imports pygfx

@@ -208,7 +208,31 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
         0, {"copy": {"source": 0, "target": 0, "size": 4, "offsets": [[0, 8]]}}
     ),
     r"steps\[0\]: .* is not as the format demands": lambda d: d["steps"].insert(0, {}),
+    r"pipelines\[0\]\.constants\.more: 4294967296 is not": lambda d: constants(d).update(more=2**32),
+    r"pipelines\[0\] of 0-\w+\.wgsl: wgpu refuses it: .*'more' not found": lambda d: constants(d).update(
+        more=1
+    ),
+    r"wgpu refuses it: .*doesn't fit": lambda d: constants(d).update(workgroup_size=-1),
+    r"wgpu refuses it: .*workgroup_size.*positive": lambda d: constants(d).update(workgroup_size=0),
+    r"pipelines\[0\] of 0-\w+\.wgsl: workgroup_size 65536: .* allows": lambda d: constants(d).update(
+        workgroup_size=2**16
+    ),
+    r"steps\[\d\]\.dispatch: .*binding index 0 is bound with size 16": lambda d: dispatch(d)["bindings"][
+        0
+    ].__setitem__(2, 16),
+    r"0-\w+\.wgsl: is no kernel 'main' of wgslice .* another version, .*trusted": lambda d: d["pipelines"][
+        0
+    ].update(entryPoint="main"),
+    r"outputs\[0\]: reaches outside of the elements of its input": lambda d: (
+        d["inputs"][0].update(shape=[3, 10]),
+        d["outputs"][0].update(buffer=0),
+    ),
 }
+
+
+def constants(document: Any) -> Any:
+    """The constants of the first pipeline."""
+    return document["pipelines"][0]["constants"]
 
 
 def dispatch(document: Any) -> Any:
@@ -224,6 +248,110 @@ def test_malformed_documents_are_refused(device: wg.Device, tmp_path: Path, says
     (tmp_path / "saved" / "program.json").write_text(json.dumps(document), "utf-8")
     with pytest.raises(ValueError, match=f"^load_program: .*{says}"):
         wg.load_program(tmp_path / "saved", device)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "says"),
+    [
+        ("program.json", b"{", r"program\.json: Expecting"),
+        ("program.json", b"1" * 5000, r"program\.json: "),
+        ("program.json", b"\xff", r"program\.json: .*can't decode"),
+        (".wgsl", b"\xff", r"0-\w+\.wgsl: .*can't decode"),
+        (".wgsl", b"", r"0-\w+\.wgsl: is no kernel"),
+    ],
+)
+def test_malformed_files_are_refused_by_name(
+    device: wg.Device, tmp_path: Path, file: str, content: bytes, says: str
+) -> None:
+    flipped(device, tmp_path / "saved")
+    next(path for path in sorted((tmp_path / "saved").iterdir()) if path.name.endswith(file)).write_bytes(
+        content
+    )
+    with pytest.raises(ValueError, match=f"^load_program: {says}"):
+        wg.load_program(tmp_path / "saved", device)
+
+
+@pytest.mark.parametrize("suffix", [".bin", ".wgsl", "program.json"])
+def test_huge_files_are_refused_before_they_are_read(device: wg.Device, tmp_path: Path, suffix: str) -> None:
+    flipped(device, tmp_path / "saved")
+    path = next(path for path in (tmp_path / "saved").iterdir() if path.name.endswith(suffix))
+    os.truncate(path, 2**36)  # of which no block is on the disk
+    with pytest.raises(ValueError, match=f"^load_program: .*{re.escape(path.name)}:? has {2**36} bytes"):
+        wg.load_program(tmp_path / "saved", device)
+
+
+MODULE = "@compute @workgroup_size(1) fn main() { %s }"
+NESTED = {
+    "brackets": MODULE % ("let x = " + "(" * 100_000 + "1" + ")" * 100_000 + ";"),
+    "not": MODULE % ("let x = " + "!" * 100_000 + "true;"),
+    "sum": MODULE % ("let x = 1" + "+1" * 50_000 + ";"),
+    "types": MODULE % ("var x: " + "array<" * 20_000 + "u32" + ", 1>" * 20_000 + ";"),
+    "else": MODULE % ("if true {}" + " else if true {}" * 10_000),
+    "hidden by a comment": MODULE % ("// \r let x = " + "(" * 100_000 + "1" + ")" * 100_000 + "; //\n"),
+    "calls": "fn f0() {}" + "".join(f"fn f{i}() {{ f{i - 1}(); }}" for i in range(1, 5000)),
+    "long": MODULE % "" + " " * 2**18,
+}
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize("name", NESTED)
+def test_nested_modules_do_not_reach_the_compiler(
+    device: wg.Device, tmp_path: Path, name: str, trusted: bool
+) -> None:
+    flipped(device, tmp_path / "saved")
+    document = document_of(tmp_path / "saved")
+    (tmp_path / "saved" / document["modules"][0]).write_text(NESTED[name], "utf-8", newline="")
+    with pytest.raises(
+        ValueError, match=r"^load_program: 0-\w+\.wgsl: (is no kernel|has \d+ \w+.*: at most)"
+    ):
+        wg.load_program(tmp_path / "saved", device, trusted=trusted)
+
+
+def test_other_wgsl_runs_only_if_it_is_trusted(device: wg.Device, tmp_path: Path) -> None:
+    flipped(device, tmp_path / "saved")
+    for name in document_of(tmp_path / "saved")["modules"]:
+        path = tmp_path / "saved" / name
+        path.write_text("// of another version\n" + path.read_text("utf-8"), "utf-8", newline="")
+    with pytest.raises(
+        ValueError, match=r"of another version, or changed: save .* again, or, .*trusted=True"
+    ):
+        wg.load_program(tmp_path / "saved", device)
+    x = wg.asarray(np.arange(40, dtype=np.int32).reshape(4, 10), device=device)
+    reversed_rows, *_ = wg.load_program(tmp_path / "saved", device, trusted=True)(x=x)
+    assert np.array_equal(reversed_rows.numpy(), x.numpy()[:, ::-1])
+    path.write_text("fn main() {", "utf-8")
+    with pytest.raises(ValueError, match=r"^load_program: steps\[\d\].*\.wgsl: wgpu refuses it: "):
+        wg.load_program(tmp_path / "saved", device, trusted=True)
+
+
+@pytest.mark.every_adapter
+@pytest.mark.parametrize("dtype", ["uint8", "int32"])
+def test_bytes_outside_of_the_elements_are_not_accessed(
+    device: wg.Device, tmp_path: Path, dtype: str
+) -> None:
+    """A folder names 5 elements of 64 that its steps copy: of a tensor only these 5 are read and written."""
+    names = np.arange(1, 101, dtype=dtype)
+    x, y = (wg.asarray(names, device=device)[:64] for _ in range(2))
+
+    def function(x: wg.Tensor, y: wg.Tensor) -> None:
+        y[...] = x[::-1]
+
+    wg.capture(function, x=x, y=y).save(tmp_path / "saved")
+    document = document_of(tmp_path / "saved")
+    for parameter in document["inputs"]:
+        parameter |= {"shape": [5], "offset": 3 * np.dtype(dtype).itemsize}
+    (tmp_path / "saved" / "program.json").write_text(json.dumps(document), "utf-8")
+    results = []
+    for trusted in (False, True):
+        source, target = (wg.asarray(names + change, device=device) for change in (0, 100))
+        program = wg.load_program(tmp_path / "saved", device, trusted=trusted)
+        program(x=source[3:8], y=target[3:8])
+        assert np.array_equal(source.numpy(), names)
+        results.append(target.numpy())
+    expected = names + 100
+    expected[3:8] = 0  # elements 56 to 60 of the source are not given
+    assert np.array_equal(results[0], expected)
+    assert np.array_equal(results[1], [*names[63::-1], *names[64:] + 100])
 
 
 @pytest.mark.parametrize("depth", [600, 100_000])

@@ -80,10 +80,21 @@ def kernel_module(kernel: Kernel) -> str:
     return "\n".join([own, *(text for name, text in shared.items() if name not in unused)])
 
 
-def with_index_type(module: str, step: OnGrid) -> str:
-    """The module of a kernel, with the type in which `step` loads indices."""
-    in_pairs = isinstance(step, IndexedDispatch) and step.index_nbytes == 8
-    return module.replace("alias IndexUnit = u32;", "alias IndexUnit = vec2<u32>;") if in_pairs else module
+def module_of(step: OnGrid) -> str:
+    """The module of a step's kernel, with the type in which the step loads indices."""
+    module = kernel_module(step.kernel)
+    return in_pairs(module) if isinstance(step, IndexedDispatch) and step.index_nbytes == 8 else module
+
+
+def in_pairs(module: str) -> str:
+    """A module that loads indices of 8 bytes as two words at once."""
+    return module.replace("alias IndexUnit = u32;", "alias IndexUnit = vec2<u32>;")
+
+
+def kernels_by_module(entry: str) -> dict[str, Kernel]:
+    """The kernels with this entry point, by all their modules."""
+    named = [kernel for kernel in Kernel if entry_point(kernel) == entry]
+    return {form(kernel_module(kernel)): kernel for kernel in named for form in (str, in_pairs)}
 
 
 @cache

@@ -252,6 +252,17 @@ class TranslatedErrors:
 translated_errors = TranslatedErrors()  # without state, so that all threads share it
 
 
+@contextmanager
+def refused_as_value() -> Iterator[None]:
+    """Raise ValueError for what wgpu refuses in the block, where the values come from a file."""
+    try:
+        with translated_errors:
+            yield
+    except refusals() as error:
+        *_, reason = (line.strip() for line in str(error).splitlines() if line.strip())
+        raise ValueError(f"wgpu refuses it: {reason}") from None
+
+
 def refusals() -> type[Exception]:
     """Return the class of wgpu's errors, such as for an invalid shader."""
     from wgpu import GPUError

@@ -30,13 +30,15 @@ from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import MAX_CONSTANTS, MAX_PIPELINES, MAX_UNIFORM_BUFFERS
 from wgslice.plans.steps import BufferCopies, Clear, Memory, Span, TextureCopy
 from wgslice.plans.windows import WindowDispatch
-from wgslice.shaders import entry_point, kernel_module, override_constants, uniform_block, with_index_type
+from wgslice.shaders import entry_point, module_of, override_constants, uniform_block
 
 # Binding numbers; window kernels use the last three, gathers and scatters INDICES and INDEX_WINNERS instead.
 UNIFORMS, SOURCE, TARGET, PICKS, OFFSETS, WINDOW_WINNERS = range(6)
 INDICES, INDEX_WINNERS = 3, 4
 READ = "read-only-storage"
 MAX_LAYOUTS = 16
+WORKGROUP_SIZE = "workgroup_size"  # the override constant of every kernel; its default is 64
+MAX_CHECKED_NBYTES = 2**16  # of a binding; a module's types of fixed size are smaller
 
 # Fresh memory costs page faults and a clear: 64 MiB reversed on lavapipe (Mesa 22.3, two cores of an AMD
 # EPYC) take 45 ms into a buffer that was written before and 75 to 90 ms into a new one, 256 MiB 200 and 340.
@@ -147,6 +149,28 @@ class Pipelines:
             call.workgroups,
         )
 
+    def check(self, call: KernelCall) -> None:
+        """Record a call on small buffers, without workgroups, so that wgpu's errors of it are raised."""
+        most = self.wgpu_device.limits["max-compute-invocations-per-workgroup"]
+        invocations = dict(call.constants).get(
+            WORKGROUP_SIZE, 0
+        )  # which wgpu does not check where overridden
+        if invocations > most:
+            raise ValueError(f"{WORKGROUP_SIZE} {invocations}: the device allows at most {most}")
+        command = self.bound(call)
+        ranges = list(command.constants)
+        for number, _, _, nbytes in command.bindings:
+            size = min(nbytes, MAX_CHECKED_NBYTES)
+            usage = BufferUsage.STORAGE
+            ranges.append(BoundRange(number, self.wgpu_device.create_buffer(size=size, usage=usage), 0, size))
+        encoder = self.wgpu_device.create_command_encoder()
+        compute_pass = encoder.begin_compute_pass()
+        compute_pass.set_pipeline(command.pipeline)
+        compute_pass.set_bind_group(0, make_bind_group(self.wgpu_device, command.layout, ranges))
+        compute_pass.dispatch_workgroups(0, 0, 0)
+        compute_pass.end()
+        encoder.finish()
+
     def _table(self, content: Content) -> Buffer:
         """Return the buffer of an owner's table, shared by plans."""
         data = np.ascontiguousarray(content.values)
@@ -184,7 +208,7 @@ def kernel_call(step: Dispatched) -> KernelCall:
         else:
             supplied[number] = supplied[spare]
     return KernelCall(
-        with_index_type(kernel_module(step.kernel), step),
+        module_of(step),
         entry_point(step.kernel),
         tuple(override_constants(step).items()),
         ("uniform", READ, "storage", *[READ] * tables),

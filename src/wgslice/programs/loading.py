@@ -18,21 +18,29 @@ from numpy.typing import NDArray
 from wgslice.arguments import MAX_RANK
 from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named
-from wgslice.gpu.capture import Place
+from wgslice.gpu.capture import Place, refuse_in_capture
 from wgslice.gpu.device import AnyDevice, Device, checked_device
 from wgslice.gpu.handles import check_fits
-from wgslice.gpu.native import Placeholder
+from wgslice.gpu.native import Placeholder, refused_as_value
 from wgslice.gpu.pipelines import Binding, Content, KernelCall
 from wgslice.gpu.protocols import Buffer
 from wgslice.layout import Layout
 from wgslice.plans.problem import rebase
 from wgslice.plans.steps import BufferCopies, Clear, Memory, Places
 from wgslice.programs.lowering import Step
-from wgslice.programs.parameters import Parameter
+from wgslice.programs.parameters import Parameter, extent_of
 from wgslice.programs.program import Program
 from wgslice.programs.saving import DOCUMENT, USAGES
+from wgslice.shaders import kernels_by_module
 from wgslice.tensors.tensor import Tensor
+from wgslice.version import VERSION
 
+MAX_DOCUMENT_NBYTES, MAX_MODULE_NBYTES = 2**28, 2**18
+# naga (29.0.1) overflows a stack of 8 MiB at 1,000 to 3,000 nested brackets, 3,000 to 10,000 times `else` and
+# 10,000 to 100,000 operators; some threads have an eighth of that. This package's kernels have 33, 4 and 300.
+MAX_BRACKETS, MAX_WORDS, MAX_BLOCKS = 60, 600, 100
+COMMENT = re.compile(r"//[^\n\v\f\r\x85\u2028\u2029]*|/[*].*?[*]/", re.DOTALL)
+STATEMENT_END = re.compile("[;{}]")
 # Keywords of the schema that errors show.
 SHOWN = "type", "enum", "const", "pattern", "minimum", "maximum", "required", "minItems", "maxItems"
 TYPES = {"array": list, "boolean": bool, "integer": int, "null": type(None), "object": dict, "string": str}
@@ -90,17 +98,20 @@ def require(holds: bool, where: str, what: str) -> None:
 class Loader:
     """The document of a folder, and the placeholders of its buffers."""
 
-    def __init__(self, folder: Path, device: Device) -> None:
-        self.folder, self.device = folder, device
-        path = folder / DOCUMENT
-        if not path.is_file():
-            raise FileNotFoundError(f"{path}: is no file: name a folder that Program.save made")
+    def __init__(self, folder: Path, device: Device, *, trusted: bool) -> None:
+        self.folder, self.device, self.trusted = folder, device, trusted
+        if not (folder / DOCUMENT).is_file():
+            raise FileNotFoundError(f"{folder / DOCUMENT}: is no file: name a folder that Program.save made")
+        text = self.text(DOCUMENT, MAX_DOCUMENT_NBYTES)
         try:
-            self.document = json.loads(path.read_text("utf-8"))
+            with named(DOCUMENT):
+                self.document = json.loads(text)
             check(self.document, schema(), DOCUMENT)
         except RecursionError:
             raise ValueError(f"{DOCUMENT}: is nested too deeply") from None
-        self.modules = [self.read(name).decode() for name in self.document["modules"]]
+        self.modules = [self.text(name, MAX_MODULE_NBYTES) for name in self.document["modules"]]
+        for number, each in enumerate(self.document["pipelines"]):
+            self.check_module(each, f"pipelines[{number}]")
         self.described = self.document["buffers"]
         self.buffers: list[Any] = []
         self.contents: dict[Buffer, NDArray[np.uint8]] = {}
@@ -112,17 +123,42 @@ class Loader:
             require(size <= most, where, f"size {size}: {device} allows at most {most}")
             buffer: Any = Placeholder(device.wgpu_device, size, usage)
             if "file" in each:
-                data = np.frombuffer(self.read(each["file"]), np.uint8)
-                require(data.size == size, where, f"{each['file']} has {data.size} bytes, and not {size}")
-                self.contents[buffer] = data
+                path = self.path(each["file"])
+                nbytes = path.stat().st_size
+                require(nbytes == size, where, f"{path.name} has {nbytes} bytes, and not {size}")
+                self.contents[buffer] = np.fromfile(path, np.uint8, size)
             self.buffers.append(buffer)
 
-    def read(self, name: str) -> bytes:
-        """Return the bytes of a file of the folder itself."""
+    def path(self, name: str) -> Path:
+        """Return the path of a file of the folder itself."""
         path = self.folder / name
         if path.resolve().parent != self.folder.resolve() or not path.is_file():
             raise ValueError(f"{name}: is no file of {self.folder}")
-        return path.read_bytes()
+        return path
+
+    def text(self, name: str, most: int) -> str:
+        """Return the text of a file of at most some bytes."""
+        path = self.path(name)
+        nbytes = path.stat().st_size
+        require(nbytes <= most, name, f"has {nbytes} bytes: at most {most} are read")
+        try:
+            return path.read_bytes().decode()
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{name}: {error}") from None
+
+    def check_module(self, pipeline: Mapping[str, Any], where: str) -> None:
+        """Raise ValueError unless a pipeline's module is a kernel of this package, or trusted and flat."""
+        index = pipeline["module"]
+        self.at("modules", index, where)
+        file, module = self.document["modules"][index], self.modules[index]
+        kernel = kernels_by_module(pipeline["entryPoint"]).get(module)
+        if kernel is None:
+            remedy = "save the program again, or, if you trust whoever made it, load_program(…, trusted=True)"
+            what = f"is no kernel {pipeline['entryPoint']!r} of wgslice {VERSION}"
+            require(self.trusted, file, f"{what}, but of another version, or changed: {remedy}")
+            check_nesting(module, file)
+        failed = f"the kernel {kernel and kernel.value} failed the self-test of {self.device}: save it there"
+        require(kernel not in self.device.limits.disabled, where, failed)
 
     def at(self, name: str, index: int, where: str) -> Any:
         """Return the item of a list that an index refers to."""
@@ -166,7 +202,6 @@ class Loader:
         """Return a checked dispatch, whose bindings name their places by binding number."""
         limits, groups = self.device.limits, tuple(command["workgroups"])
         pipeline = self.at("pipelines", command["pipeline"], where)
-        self.at("modules", pipeline["module"], f"pipelines[{command['pipeline']}]")
         types, bindings = tuple(pipeline["bindings"]), command["bindings"]
         require(len(types) == len(bindings), where, f"{len(bindings)} bindings: {len(types)} are needed")
         require(max(groups) <= limits.workgroups, where, f"workgroups {groups}: at most {limits.workgroups}")
@@ -190,6 +225,9 @@ class Loader:
             bound.append(Binding(number, number, offset, size))
         module, constants = self.modules[pipeline["module"]], tuple(pipeline["constants"].items())
         call = KernelCall(module, pipeline["entryPoint"], constants, types, contents, tuple(bound), groups)
+        file = self.document["modules"][pipeline["module"]]
+        with named(f"{where}: pipelines[{command['pipeline']}] of {file}"), refused_as_value():
+            self.device.pipelines.check(call)
         return Step(call, places)
 
     def tensor(self, each: Mapping[str, Any], where: str) -> Tensor:
@@ -232,6 +270,23 @@ class Loader:
         return (tuple if kind == "tuple" else list)(self.result(item, outputs) for item in items)
 
 
+def check_nesting(module: str, file: str) -> None:
+    """Raise ValueError for WGSL that is nested so deeply that it may overflow a compiler's stack.
+
+    Expressions and types nest in one statement, blocks by `else`, which compilers bound nowhere else, and
+    calls by functions.
+    """
+    text = COMMENT.sub(" ", module)
+    for what, pattern, most, parts in (
+        ("brackets in one statement", r"[(\[<]", MAX_BRACKETS, STATEMENT_END.split(text)),
+        ("words in one statement", r"\w+|[^\s\w]", MAX_WORDS, STATEMENT_END.split(text)),
+        ("words `else`", r"\belse\b", MAX_BLOCKS, [text]),
+        ("functions", r"\bfn\b", MAX_BLOCKS, [text]),
+    ):
+        found = max(len(re.findall(pattern, part)) for part in parts)
+        require(found <= most, file, f"has {found} {what}: at most {most} are compiled")
+
+
 def dtype_of(name: str, where: str) -> DType:
     """Return the dtype of a name."""
     try:
@@ -240,7 +295,9 @@ def dtype_of(name: str, where: str) -> DType:
         raise ValueError(f"{where}: dtype {name!r}: {error}; import ml_dtypes for its dtypes") from None
 
 
-def load_program(folder: str | os.PathLike[str], device: AnyDevice = None) -> Program:
+def load_program(
+    folder: str | os.PathLike[str], device: AnyDevice = None, *, trusted: bool = False
+) -> Program:
     """Load a program that `Program.save` or `CompiledOperator.save` wrote.
 
     Parameters
@@ -249,6 +306,11 @@ def load_program(folder: str | os.PathLike[str], device: AnyDevice = None) -> Pr
         Folder with `program.json` and its files.
     device : Device or str, optional
         Where it runs, or part of an adapter's name; the default device otherwise.
+    trusted : bool, optional
+        Whether to compile WGSL that is no kernel of this version of the package, and to run on the tensors
+        themselves. Otherwise a tensor whose elements do not fill its binding is copied to a buffer of the
+        program's own first, and back if it is written, so that no byte before its first element or after its
+        last one is read or written, whatever the folder says.
 
     Returns
     -------
@@ -261,11 +323,15 @@ def load_program(folder: str | os.PathLike[str], device: AnyDevice = None) -> Pr
         The folder holds no `program.json`.
     ValueError
         The file does not follow its schema; an index, an offset, a size or a limit of the device is exceeded;
-        a file lies outside of the folder or has another size. No buffer is made then.
+        a file lies outside of the folder or has another size; a module is no kernel of this version of the
+        package, or, if trusted, is refused by wgpu or nested too deeply. No buffer of the program is made
+        then.
+    CaptureRefused
+        The call is explained or captured.
 
     Notes
     -----
-    Modules are code that the GPU runs. WebGPU implementations bound their accesses, but not their time.
+    WebGPU implementations bound what modules access, but not their time.
 
     Examples
     --------
@@ -278,7 +344,8 @@ def load_program(folder: str | os.PathLike[str], device: AnyDevice = None) -> Pr
     array([3, 2, 1, 0])
     """
     with named("load_program"):
-        loader = Loader(Path(folder), checked_device(device))
+        refuse_in_capture("a program is loaded")
+        loader = Loader(Path(folder), checked_device(device), trusted=trusted)
         document = loader.document
         parameters = [loader.parameter(number, each) for number, each in enumerate(document["inputs"])]
         names, given = {each.name for each in parameters}, {each.buffer for each in parameters}
@@ -288,5 +355,11 @@ def load_program(folder: str | os.PathLike[str], device: AnyDevice = None) -> Pr
             require(is_given == (each["role"] == "input"), f"buffers[{index}]", "must be one of the inputs")
         steps = [loader.step(number, step) for number, step in enumerate(document["steps"])]
         outputs = [loader.tensor(each, f"outputs[{i}]") for i, each in enumerate(document["outputs"])]
+        allowed = {} if trusted else {each.buffer: extent_of(each.tensor) for each in parameters}
+        for number, output in enumerate(outputs):
+            extent = extent_of(output)
+            within = allowed.get(output.memory, extent)
+            inside = not extent or (extent[0] in within and extent[-1] in within)
+            require(inside, f"outputs[{number}]", "reaches outside of the elements of its input")
         result = loader.result(document["result"], outputs)
-        return Program(document["name"], parameters, result, steps, loader.contents)
+        return Program(document["name"], parameters, result, steps, loader.contents, trusted=trusted)

@@ -19,7 +19,7 @@ from wgslice.layout import Layout, whole_words
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.plans.steps import BufferCopies, Clear, Memory, TextureCopy
-from wgslice.programs.parameters import Parameter
+from wgslice.programs.parameters import Parameter, extent_of
 
 
 class Step(NamedTuple):
@@ -81,6 +81,35 @@ def steps_of(device: Device, recorded: Recorded) -> Iterator[Step]:
         if isinstance(step, TextureCopy):
             raise CaptureRefused("textures are copied, which no program does: copy before or after it")
         yield Step(step if isinstance(step, Clear | BufferCopies) else kernel_call(step), places)
+
+
+def isolated(parameters: Sequence[Parameter], steps: Sequence[Step]) -> list[Step]:
+    """Return steps that run on copies of tensors, from the first to the last byte of their elements.
+
+    Whatever `steps` do to bytes of a parameter's buffer before or after these, they do to their own buffer. A
+    parameter whose placeholder ends with the elements needs no copy: WebGPU bounds accesses to bindings.
+    """
+    device = parameters[0].device
+    own: dict[Buffer, Buffer] = {}
+    before: list[Step] = []
+    after: list[Step] = []
+    used = {place.buffer for step in steps for place in step.places}
+    written = {buffer for step in steps for buffer in step.written}
+    for parameter in parameters:
+        buffer, extent = parameter.buffer, extent_of(parameter.tensor)
+        if buffer not in used or extent == range(buffer.size):
+            continue
+        own[buffer] = device.placeholder(buffer.size)
+        layout = Layout.of((len(extent),), (1,), extent.start)
+        given, copied = (BoundLayout(each, layout, 1) for each in (buffer, own[buffer]))
+        before += steps_of(device, Recorded(*place(device.limits, plan_copy, given, copied)))
+        if buffer in written:
+            after += steps_of(device, Recorded(*place(device.limits, plan_copy, copied, given)))
+    moved = [
+        Step(command, [Place(own.get(buffer, buffer), base) for buffer, base in places])
+        for command, places in steps
+    ]
+    return [*before, *moved, *after]
 
 
 def replayed(

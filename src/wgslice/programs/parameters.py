@@ -100,3 +100,8 @@ class Parameter:
 
     def __str__(self) -> str:
         return f"{self.name}: {self.tensor.dtype} {self.tensor.shape}"
+
+
+def extent_of(x: Tensor) -> range:
+    """Return the bytes of a tensor's buffer from its first to its last element; none without elements."""
+    return range(x.layout.lowest * x.itemsize, x.layout.stop * x.itemsize) if x.size else range(0)

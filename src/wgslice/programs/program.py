@@ -32,7 +32,7 @@ from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.explain import Explanation, Submission
 from wgslice.plans.copy import planned_without
 from wgslice.plans.plan import Plan
-from wgslice.programs.lowering import Step, lowered, lowered_plans
+from wgslice.programs.lowering import Step, isolated, lowered, lowered_plans
 from wgslice.programs.parameters import Given, Parameter
 from wgslice.programs.saving import save
 from wgslice.tensors.placed import check_tensor
@@ -75,6 +75,8 @@ class Program:
         steps: Sequence[Step],
         contents: Mapping[Buffer, NDArray[np.uint8]],
         recorded: Sequence[Recorded] = (),
+        *,
+        trusted: bool = True,
     ) -> None:
         self.name = name
         self.device = parameters[0].device
@@ -83,6 +85,7 @@ class Program:
         self._result = result
         self._contents = contents  # of buffers of its own, when these are made
         self._recorded = recorded
+        self._trusted = trusted  # whether the steps access bytes of the tensors alone
         self._disabled = self.device.limits.disabled  # kernels, when the steps were made
         self._own: dict[Buffer, Place] = {}  # the program's own buffers, by their placeholders
         self._lock = RLock()  # held while any of these changes
@@ -90,9 +93,11 @@ class Program:
 
     def _set_steps(self, steps: Sequence[Step]) -> None:
         """Set the steps, and drop what was made of others."""
-        self._steps = steps
-        self._written = {buffer for step in steps for buffer in step.written}
-        found = dict.fromkeys(place.buffer for step in steps for place in step.places)
+        self._steps = steps  # as they are saved
+        run = steps if self._trusted else isolated([*self._parameters.values()], steps)
+        self._run = run
+        self._written = {buffer for step in run for buffer in step.written}
+        found = dict.fromkeys(place.buffer for step in run for place in step.places)
         found |= dict.fromkeys(each.memory for each in tensors_of(self._result))
         self._own = {buffer: self._own[buffer] for buffer in found if buffer in self._own}
         self._closed_over = [(OTHERS, each) for each in found if not isinstance(each, Placeholder)]
@@ -233,11 +238,11 @@ class Program:
 
     def _make(self) -> None:
         """Make the pipelines of the steps and the program's own buffers, unless that is done."""
-        if len(self._commands) < len(self._steps):
+        if len(self._commands) < len(self._run):
             with translated_errors:
                 self._commands = [
                     self.device.pipelines.bound(command) if isinstance(command, KernelCall) else command
-                    for command, _ in self._steps
+                    for command, _ in self._run
                 ]
         for placeholder in self._placeholders:
             if placeholder not in self._own:
@@ -279,7 +284,7 @@ class Program:
         check_bound(self.device, used)
         places |= self._own
         bound: list[tuple[list[BoundCommand], Sequence[Place]]] = []
-        for command, step in zip(self._commands, self._steps, strict=True):
+        for command, step in zip(self._commands, self._run, strict=True):
             at = [moved(each, places) for each in step.places]
             commands = bind_commands(self.device, [command], at)
             if bound and all(isinstance(each, BoundDispatch) for each in (bound[-1][0][-1], *commands)):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from wgslice.gpu.device import TENSOR_USAGES, Device
 from wgslice.gpu.handles import describe_buffer
 from wgslice.gpu.native import Placeholder
-from wgslice.gpu.pipelines import KernelCall
+from wgslice.gpu.pipelines import WORKGROUP_SIZE, KernelCall
 from wgslice.gpu.protocols import Buffer, BufferUsage
 from wgslice.gpu.transfer import download
 from wgslice.plans.steps import BufferCopies
@@ -32,7 +32,6 @@ USAGES = {
     "storage": BufferUsage.STORAGE,
 }
 MAX_ALIGNMENT_NBYTES = 256  # that a WebGPU device may need of the offset of a binding
-WORKGROUP_SIZE = "workgroup_size"  # the constant of every kernel; its default is 64
 
 
 class Saver:
