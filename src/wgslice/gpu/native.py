@@ -259,8 +259,8 @@ def refused_as_value() -> Iterator[None]:
         with translated_errors:
             yield
     except refusals() as error:
-        *_, reason = (line.strip() for line in str(error).splitlines() if line.strip())
-        raise ValueError(f"wgpu refuses it: {reason}") from None
+        *_, reason = str(error).partition("Caused by:")
+        raise ValueError(f"wgpu refuses it: {' '.join(reason.split())}") from None
 
 
 def refusals() -> type[Exception]:
