@@ -96,6 +96,44 @@ def test_tiles_are_written_over_host_data(
     assert np.array_equal(found[..., : channels[0]] if channels else found, tile.numpy())
 
 
+@pytest.mark.parametrize("order", ["before the renderer", "before the render", "after the render"])
+@pytest.mark.parametrize("kind", ["rgba8unorm", "bgra8unorm-srgb", "rgba16float", "3xu1"])
+def test_frames_are_read_from_targets_in_the_allowed_orders(shared: wg.Device, order: str, kind: str) -> None:
+    target = gfx.Texture(dim=2, size=SIZE, format=kind)
+    scene = gfx.Scene().add(gfx.Background.from_color("#f0f"))
+    if order == "before the renderer":
+        pygfx.gpu_texture(target)
+    renderer = gfx.WgpuRenderer(target, pixel_ratio=1, ppaa="none")
+    if order == "before the render":
+        pygfx.gpu_texture(target)
+    renderer.render(scene, gfx.NDCCamera())
+    if order == "after the render":
+        with pytest.raises(
+            ValueError, match=r"^gpu_texture: .*: call gpu_texture before the first render, or"
+        ):
+            pygfx.gpu_texture(target)
+        return
+    frame = wg.from_texture(pygfx.gpu_texture(target)).numpy()
+    assert np.array_equal(frame != 0, np.full((*SIZE[::-1], 4), [True, False, True, True]))
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+@pytest.mark.parametrize("name", ["i1", "u1", "i2", "u2", "i4", "u4", "f2", "f4"])
+@pytest.mark.parametrize("has_data", [False, True])
+def test_textures_of_every_format_are_made_for_copies(
+    shared: wg.Device, dim: int, name: str, has_data: bool
+) -> None:
+    sizes = (6, 5, 4)[:dim]
+    array = random_bytes(120 * np.dtype(name).itemsize, seed=dim).view(name)
+    given = array[: np.prod(sizes)].reshape(sizes)
+    data = given.copy() if has_data else None
+    texture = gfx.Texture(data, dim=dim, size=(*sizes[::-1], 1, 1)[:3], format=name)
+    made = pygfx.gpu_texture(texture)
+    if not has_data:
+        wg.copy_to_texture(wg.asarray(given, device=shared), made)
+    assert wg.from_texture(made).numpy().tobytes() == given.tobytes()
+
+
 def test_only_textures_of_pygfx_have_one_of_the_gpu(shared: wg.Device) -> None:
     with pytest.raises(TypeError, match="gpu_texture: texture is of type Tensor: must be a pygfx Texture"):
         pygfx.gpu_texture(wg.zeros(4, device=shared))

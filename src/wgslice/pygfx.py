@@ -5,6 +5,7 @@ pygfx draws on one device per process; tensors on that device are copied without
 
 from __future__ import annotations
 
+import re
 from math import prod
 
 import numpy as np
@@ -16,6 +17,7 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(message, name=error.name) from None
 from pygfx.renderers.wgpu import get_shared
 from pygfx.renderers.wgpu.engine.update import ensure_wgpu_object, update_resource
+from pygfx.renderers.wgpu.engine.utils import to_texture_format
 
 from wgslice.dtypes import DType
 from wgslice.errors import named
@@ -29,11 +31,14 @@ from wgslice.tensors.tensor import Tensor
 
 __all__ = ["device", "gpu_texture", "to_buffer", "to_texture", "update"]
 
-TEXTURE_USAGE = TextureUsage.COPY_SRC | TextureUsage.COPY_DST | TextureUsage.TEXTURE_BINDING
+COPY_USAGES = TextureUsage.COPY_SRC | TextureUsage.COPY_DST
+TEXTURE_USAGE = COPY_USAGES | TextureUsage.TEXTURE_BINDING
 BUFFER_USAGE = (
     BufferUsage.COPY_SRC | BufferUsage.COPY_DST | BufferUsage.INDEX | BufferUsage.VERTEX | BufferUsage.STORAGE
 )
 
+# Formats that every device can blend, so that a renderer can target them. pygfx makes rgba of rgb.
+TARGET_FORMATS = re.compile(r"(r|rg|rgba?)(8unorm|16float)|(rgba|bgra)8unorm(-srgb)?|rgb10a2unorm")
 FORMATS = ("i1", "u1", "i2", "u2", "i4", "u4", "f2", "f4")  # kinds and bytes of pygfx's formats
 
 
@@ -121,28 +126,41 @@ def to_buffer(x: Tensor) -> pygfx.Buffer:
 def gpu_texture(texture: pygfx.Texture) -> Texture:
     """Get the GPU's texture of a pygfx texture, for `copy_to_texture`, `from_texture` and their operators.
 
+    Call it before the texture is first rendered, and before or after its renderer is made: a texture gets its
+    usages when it is made on the GPU, which the first of this call and the render does.
+
     Parameters
     ----------
     texture : pygfx.Texture
-        Any: with or without host data, of an image on the screen, or the target of a renderer that exists.
+        Any: with or without host data, of an image on the screen, or the target of a renderer.
 
     Returns
     -------
     wgpu.GPUTexture
-        The same object for every call. Made with the usages COPY_SRC and COPY_DST unless pygfx has made it
-        before. Host data that pygfx still has to upload is uploaded, so that it does not overwrite elements
-        that are written afterwards.
+        The same object for every call. Has the usages COPY_SRC and COPY_DST, and those that pygfx needs to
+        sample it and to render to it, unless pygfx has made it before: then those that pygfx gave it, which
+        are COPY_DST for host data, and the `usage` of the pygfx texture. Host data that pygfx still has to
+        upload is uploaded, so that it does not overwrite elements that are written afterwards.
 
     Raises
     ------
     TypeError
         `texture` is no pygfx texture.
+    ValueError
+        pygfx has made the texture before, with neither COPY_SRC nor COPY_DST.
     """
     with named("gpu_texture"):
         if not isinstance(texture, pygfx.Texture):
             raise TypeError(f"texture is of type {type(texture).__name__}: must be a pygfx Texture")
         if texture._wgpu_object is None:
             texture._wgpu_usage |= TEXTURE_USAGE
+            if texture.dim == 2 and TARGET_FORMATS.fullmatch(to_texture_format(texture.format)):
+                texture._wgpu_usage |= TextureUsage.RENDER_ATTACHMENT  # of a renderer that is made later
+        elif not texture._wgpu_usage & COPY_USAGES:
+            raise ValueError(
+                "texture has neither usage COPY_SRC nor COPY_DST, since pygfx has rendered it before: call "
+                "gpu_texture before the first render, or make it with pygfx.Texture(..., usage=3)"
+            )
         made: Texture = ensure_wgpu_object(texture)
         update_resource(texture)
         return made

@@ -27,6 +27,7 @@ class TextureUsage:
     COPY_SRC = 0x1
     COPY_DST = 0x2
     TEXTURE_BINDING = 0x4
+    RENDER_ATTACHMENT = 0x10
 
 
 # Opaque handles; the protocols below list only the members that are used, by WebGPU's names.
