@@ -18,6 +18,8 @@ export interface Input extends TensorDescription {
 export type Elements =
   | Uint8Array | Int8Array | Uint16Array | Int16Array | Uint32Array | Int32Array
   | Float32Array | Float64Array | BigInt64Array | BigUint64Array;
+/** Index of an output; name of an input; key of a dict in the result; path of keys and indices in the result. */
+export type Which = number | string | (string | number)[];
 export type Source = string | URL | ((file: string) => Promise<ArrayBuffer | Uint8Array>);
 export type Binding = GPUBuffer | { buffer: GPUBuffer; offset?: number } | GPUTexture | (() => GPUTexture);
 
@@ -28,17 +30,19 @@ export class Program {
   readonly device: GPUDevice;
   readonly inputs: Record<string, Input>;
   readonly outputs: TensorDescription[];
-  /** Makes a zeroed buffer for an input, or one that begins with the bytes of an array. */
-  createBuffer(name: string, array?: ArrayBufferView): GPUBuffer;
+  /** Makes a zeroed buffer for an input, or one with the elements of an array of its dtype, in row-major order. */
+  createBuffer(name: string, array?: ArrayBufferView | ArrayBuffer): GPUBuffer;
   /** Binds each input. Textures have the input's width, height and bytes per texel. */
   bind(given: Record<string, Binding>): Bound;
+  /** Finds what `read` reads. */
+  tensor(which: Which): TensorDescription;
 }
 
 export interface Bound {
   /** Records one run into an encoder with no open pass, or submits it. */
   run(encoder?: GPUCommandEncoder): void;
-  /** Reads an output by index, or an input by name, in row-major order; bytes for dtypes without an array type. */
-  read(which?: number | string): Promise<Elements>;
+  /** Reads an output, the first by default, or an input, in row-major order; bytes for dtypes without an array type. */
+  read(which?: Which): Promise<Elements>;
 }
 
 /** Copies the frame that a canvas, an image or a video shows into a texture of rgba8 texels, new by default. */

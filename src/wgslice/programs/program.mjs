@@ -1,4 +1,5 @@
 // Runs saved programs of wgslice on WebGPU, without dependencies: load, bind, run, read. program.d.mts has the types.
+// It trusts the folder: only WebGPU's validation checks the WGSL, the sizes, the indices and the offsets of the files.
 
 const USAGES = { "copy-src": 0x4, "copy-dst": 0x8, uniform: 0x40, storage: 0x80 };
 const [MAP_READ, COPY_DST, COPIED, COMPUTE, READ_MODE] = [0x1, 0x8, 0x4 | 0x8, 0x4, 0x1]; // WebGPU fixes these
@@ -53,21 +54,39 @@ export class Program {
     this.outputs = description.outputs;
   }
 
-  /** Makes a zeroed buffer for an input, or one that begins with the bytes of an array. */
+  /** Makes a zeroed buffer for an input, or one with the elements of an array, which is in row-major order. */
   createBuffer(name, array) {
-    const { size, usage } = this.description.buffers[this.input(name).buffer];
+    const input = this.input(name);
+    const { size, usage } = this.description.buffers[input.buffer];
+    const nbytes = byteLength(input);
+    if (array && array.byteLength !== nbytes) {
+      const needed = `an array of ${nbytes} bytes, ${input.dtype} [${input.shape}]`;
+      throw new Error(`${name}: the array has ${array.byteLength} bytes; the input needs ${needed}`);
+    }
     const buffer = this.device.createBuffer({ size, usage: bits(usage) });
     if (array) {
-      const bytes = new Uint8Array(size);
-      bytes.set(new Uint8Array(array.buffer, array.byteOffset, array.byteLength), this.input(name).offset);
+      const [bytes, elements] = [new Uint8Array(size), new Uint8Array(array.buffer ?? array, array.byteOffset, nbytes)];
+      forEachByte(input, (number, place) => { bytes[place] = elements[number]; });
       this.device.queue.writeBuffer(buffer, 0, bytes);
     }
     return buffer;
   }
 
   input(name) {
-    if (!(name in this.inputs)) throw new Error(`${name}: the inputs are ${Object.keys(this.inputs).join(", ")}`);
-    return this.inputs[name];
+    if (Object.hasOwn(this.inputs, name)) return this.inputs[name];
+    throw new Error(`${name}: the inputs are ${Object.keys(this.inputs).join(", ")}`);
+  }
+
+  /** Finds an output by its index, its key or its path of keys and indices in the result; or an input by its name. */
+  tensor(which) {
+    const { inputs, outputs, description: { result } } = this;
+    if (typeof which === "string" && Object.hasOwn(inputs, which)) return inputs[which];
+    const items = (part) => Object.entries(part?.dict ?? part?.list ?? part?.tuple ?? {});
+    const inside = (part, key) => new Map(items(part)).get(String(key));
+    const found = outputs[typeof which === "number" ? which : [which].flat().reduce(inside, result)];
+    if (found) return found;
+    const names = `the inputs are ${Object.keys(inputs).join(", ")}`;
+    throw new Error(`${which}: the result is ${JSON.stringify(result)}, of ${outputs.length} outputs; ${names}`);
   }
 
   /** Binds a buffer, {buffer, offset}, a texture, or a function that returns a run's texture to each input. */
@@ -133,10 +152,10 @@ class Bound {
     if (!encoder) device.queue.submit([own.finish()]);
   }
 
-  /** Reads an output by its index, or an input by its name, as an array of its elements in row-major order. */
+  /** Reads a tensor that `Program.tensor` finds, as an array of its elements in row-major order. */
   async read(which = 0) {
-    const { device, outputs } = this.program;
-    const tensor = typeof which === "string" ? this.program.input(which) : outputs[which];
+    const { device } = this.program;
+    const tensor = this.program.tensor(which);
     const [buffer, base] = [this.buffers[tensor.buffer], this.offsets[tensor.buffer]];
     const { size } = this.program.description.buffers[tensor.buffer];
     const staging = device.createBuffer({ size, usage: MAP_READ | COPY_DST });
@@ -144,19 +163,22 @@ class Bound {
     encoder.copyBufferToBuffer(buffer, base, staging, 0, size);
     device.queue.submit([encoder.finish()]);
     await staging.mapAsync(READ_MODE);
-    const elements = gathered(tensor, new Uint8Array(staging.getMappedRange()));
+    const [bytes, elements] = [new Uint8Array(staging.getMappedRange()), new Uint8Array(byteLength(tensor))];
+    forEachByte(tensor, (number, place) => { elements[number] = bytes[place]; });
     staging.destroy();
     return new (ARRAYS[tensor.dtype] ?? Uint8Array)(elements.buffer);
   }
 }
 
-/** Returns the bytes of a tensor's elements in row-major order. */
-function gathered({ shape, strides, offset, itemsize }, bytes) {
-  const count = shape.reduce((product, size) => product * size, 1);
-  const elements = new Uint8Array(count * itemsize);
-  const index = shape.map(() => 0);
-  for (let number = 0, place = offset; number < count; number += 1) {
-    for (let byte = 0; byte < itemsize; byte += 1) elements[number * itemsize + byte] = bytes[place + byte];
+/** Returns the bytes of a tensor's elements. */
+const byteLength = ({ shape, itemsize }) => shape.reduce((product, size) => product * size, itemsize);
+
+/** Visits the number of each byte of a tensor's elements, in row-major order, and its place in the buffer. */
+function forEachByte(tensor, visit) {
+  const { shape, strides, offset, itemsize } = tensor;
+  const [nbytes, index] = [byteLength(tensor), shape.map(() => 0)];
+  for (let number = 0, place = offset; number < nbytes; number += itemsize) {
+    for (let byte = 0; byte < itemsize; byte += 1) visit(number + byte, place + byte);
     for (let axis = shape.length - 1; axis >= 0; axis -= 1) {
       index[axis] += 1;
       place += strides[axis] * itemsize;
@@ -165,7 +187,6 @@ function gathered({ shape, strides, offset, itemsize }, bytes) {
       index[axis] = 0;
     }
   }
-  return elements;
 }
 
 /** Returns a function that records the copy of a texture's texels to a packed input, or back. */
