@@ -40,6 +40,14 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
 }
 RUN = "row.dispatchEvent(new Event('input'))"
 NO_WEBGPU = "Object.defineProperty(Navigator.prototype, 'gpu', { value: undefined })"
+NO_ADAPTER = "GPU.prototype.requestAdapter = async () => null"
+KEEP_DEVICE = """
+const { requestDevice } = GPUAdapter.prototype;
+GPUAdapter.prototype.requestDevice = async function () {
+  globalThis.device = await requestDevice.call(this);
+  return device;
+};
+"""
 
 
 class Page:
@@ -53,6 +61,15 @@ class Page:
         """Load the page, and wait for its first operation."""
         self.browser.open(self.url)
         self.wait_until_timed()
+
+    @contextmanager
+    def opened_after(self, script: str) -> Iterator[None]:
+        """Load the page after a script, and once more without it at the end."""
+        added = self.browser.send("Page.addScriptToEvaluateOnNewDocument", source=script)
+        self.browser.open(self.url)
+        yield
+        self.browser.send("Page.removeScriptToEvaluateOnNewDocument", identifier=added["identifier"])
+        self.open()
 
     def wait(self, condition: str) -> None:
         """Wait until an expression of JavaScript is true."""
@@ -212,15 +229,32 @@ def test_a_file_that_is_no_picture_is_refused(page: Page, photo: NDArray[np.uint
     assert np.array_equal(page.picture(), photo)
 
 
-def test_without_webgpu_the_page_shows_a_message(page: Page) -> None:
-    script = page.browser.send("Page.addScriptToEvaluateOnNewDocument", source=NO_WEBGPU)
-    page.browser.open(page.url)
-    page.wait("document.getElementById('status').textContent.startsWith('This page needs WebGPU')")
-    assert page.browser.evaluate("document.getElementById('try').checkVisibility()") is False
-    assert page.browser.evaluate("document.querySelector('img[src*=screenshot]').checkVisibility()") is True
-    page.browser.send("Page.removeScriptToEvaluateOnNewDocument", identifier=script["identifier"])
-    page.open()
-    assert page.browser.evaluate("document.querySelector('img[src*=screenshot]').checkVisibility()") is False
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        (NO_WEBGPU, "This page needs WebGPU, which this browser does not offer here"),
+        (NO_ADAPTER, "This browser has WebGPU, but offers no GPU to this page. Reload the page."),
+    ],
+)
+def test_without_a_gpu_the_page_shows_why_and_a_screenshot(page: Page, script: str, message: str) -> None:
+    visible = "document.{}.checkVisibility()".format
+    screenshot = visible("querySelector('img[src*=screenshot]')")
+    with page.opened_after(script):
+        page.wait(f"document.getElementById('status').textContent.startsWith({message!r})")
+        assert page.browser.evaluate(visible("getElementById('try')")) is False
+        assert page.browser.evaluate(screenshot) is True
+    assert page.browser.evaluate(screenshot) is False
+
+
+def test_a_lost_gpu_disables_the_page_and_says_what_to_do(page: Page) -> None:
+    with page.opened_after(KEEP_DEVICE):
+        page.wait_until_timed()
+        page.browser.evaluate("device.destroy()")
+        page.wait("document.getElementById('try').inert")
+        page.browser.evaluate(RUN)  # reports nothing over the message
+        assert page.text("status").startswith("The GPU was lost: ")
+        assert "Reload the page. If it finds no GPU then, restart the browser" in page.text("status")
+    assert page.browser.evaluate("document.getElementById('try').inert") is False
 
 
 def test_the_screenshot_is_small() -> None:

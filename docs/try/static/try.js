@@ -6,14 +6,19 @@ const [WINDOW_HEIGHT, WINDOW_WIDTH] = [240, 320]; // as programs.py has them
 const RUNS = 100; // timed in one submission
 const NO_WEBGPU =
   "This page needs WebGPU, which this browser does not offer here; recent versions of Chrome, Edge, Firefox and " +
-  "Safari do on most systems. The picture below shows what you would see.";
+  "Safari do on most systems. The screenshot below shows what you would see.";
+const RELOAD = "Reload the page. If it finds no GPU then, restart the browser, which stops offering one after some crashes.";
+const NO_ADAPTER =
+  `This browser has WebGPU, but offers no GPU to this page. ${RELOAD} If it never found one, its settings or the driver ` +
+  "disable WebGPU. The screenshot below shows what you would see.";
 const programs = new URL("programs/", import.meta.url);
 const element = (id) => document.getElementById(id);
 const [row, column, picture, output, webcam] = ["row", "column", "picture", "output", "webcam"].map(element);
 const video = document.createElement("video");
 
-/** Shows a message, or none. */
+/** Shows a message, or none. That of a lost GPU stays: what fails after it fails because of it. */
 function report(message) {
+  if (element("try").inert) return;
   element("status").textContent = message;
   element("status").hidden = !message;
 }
@@ -168,6 +173,7 @@ class Page {
       return report(`The webcam cannot be used: ${error.message}`);
     }
     const next = () => {
+      if (element("try").inert) this.stopWebcam();
       if (!video.srcObject) return;
       this.draw(video, video.videoWidth, video.videoHeight);
       requestAnimationFrame(next);
@@ -183,10 +189,14 @@ class Page {
 }
 
 async function main() {
-  const adapter = await navigator.gpu?.requestAdapter();
-  if (!adapter) return report(NO_WEBGPU);
+  if (!navigator.gpu) return report(NO_WEBGPU);
+  const adapter = await navigator.gpu.requestAdapter();
+  if (!adapter) return report(NO_ADAPTER);
   const device = await adapter.requestDevice();
-  device.lost.then(({ message }) => report(`The GPU was lost; please load the page again. ${message}`));
+  device.lost.then(({ message }) => {
+    report(`The GPU was lost: ${message} ${RELOAD}`);
+    element("try").inert = true;
+  });
   device.addEventListener("uncapturederror", ({ error }) => report(`WebGPU refused a command: ${error.message}`));
   const { vendor, architecture } = adapter.info;
   const page = new Page(device, `${vendor} ${architecture}`.trim() || "this GPU");
@@ -199,7 +209,7 @@ async function main() {
   first.click();
   report("");
   element("try").hidden = false;
-  document.querySelector("img[src*=screenshot]").hidden = true;
+  document.querySelector("img[src*=screenshot]").parentElement.hidden = true;
 }
 
 main().catch(fail);
