@@ -1,6 +1,10 @@
 """Settings of the site: Sphinx builds it from these pages, the README and the docstrings."""
 
+from collections.abc import Iterator
 from typing import Any
+
+from pygments.formatters import HtmlFormatter
+from sphinx.highlighting import PygmentsBridge
 
 import wgslice
 
@@ -19,7 +23,9 @@ extensions = [
 ]
 templates_path = ["_templates"]
 html_copy_source = False
-html_static_path = ["try/static"]
+html_show_copyright = False
+html_static_path = ["static", "try/static"]
+html_css_files = ["site.css"]
 myst_heading_anchors = 3  # as GitHub makes them, so that links work on both
 copybutton_exclude = ".linenos, .gp, .go"  # prompts and output of commands
 default_role = "literal"
@@ -37,6 +43,16 @@ def hide_signature(_: object, kind: str, __: str, documented: Any, *___: object)
     return None
 
 
+class LinesFormatter(HtmlFormatter[str]):
+    """Makes an element of each line of a block, which the style sheet indents where it wraps."""
+
+    def wrap(self, source: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+        """Wrap the block around its lines; a part that is no line has the number 0."""
+        lines = ((kind, f'<span class="line">{text}</span>' if kind else text) for kind, text in source)
+        return super().wrap(lines)
+
+
 def setup(app: Any) -> None:
     """Connect to Sphinx."""
+    PygmentsBridge.html_formatter = LinesFormatter
     app.connect("autodoc-process-signature", hide_signature)

@@ -69,6 +69,22 @@ def test_pages_have_lines_of_a_readable_length() -> None:
             assert len(line) <= 140 or line.startswith(("|", "!", "copy of", "  ")), f"{page.name}:{number}"
 
 
+def test_lines_of_programs_fit_into_the_pages_of_the_site() -> None:
+    """In columns of a window of 1,400 pixels."""
+    programs = [(page, block.text) for page in PAGES for block in blocks(page, "python", "py", "js")]
+    lines = [(page.name, line) for page, text in programs for line in text.splitlines()]
+    assert [(name, line) for name, line in lines if len(line) > 90] == []
+
+
+def test_tables_have_one_row_of_headers_without_empty_cells() -> None:
+    for page in PAGES:
+        for table in re.findall(r"(?:^\|.*\n)+", page.read_text("utf-8"), re.MULTILINE):
+            header, *rows = table.splitlines()
+            rules = [number for number, row in enumerate(rows) if not row.strip("|-: ")]
+            assert rules == [0], f"{page.name}: {header}"
+            assert all(cell.strip() for cell in header.strip("|").split("|")), f"{page.name}: {header}"
+
+
 def test_every_kernel_is_on_the_page_about_them() -> None:
     page = (ROOT / "docs" / "how-it-works.md").read_text("utf-8")
     assert [kernel.value for kernel in Kernel if f"`{kernel.value}`" not in page] == []
