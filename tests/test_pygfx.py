@@ -117,6 +117,18 @@ def test_frames_are_read_from_targets_in_the_allowed_orders(shared: wg.Device, o
     assert np.array_equal(frame != 0, np.full((*SIZE[::-1], 4), [True, False, True, True]))
 
 
+def test_rendered_host_data_can_be_written_and_not_read(shared: wg.Device) -> None:
+    texture = gfx.Texture(np.zeros((48, 64), np.uint8), dim=2)
+    picture(texture)
+    made = pygfx.gpu_texture(texture)
+    wg.copy_to_texture(wg.full((48, 64), 5, np.uint8, device=shared), made)
+    assert picture(texture)[..., 0].min() == 5
+    with pytest.raises(
+        ValueError, match=r"lacks usage COPY_SRC: .* call gpu_texture before its first render"
+    ):
+        wg.from_texture(made)
+
+
 @pytest.mark.parametrize("dim", [1, 2, 3])
 @pytest.mark.parametrize("name", ["i1", "u1", "i2", "u2", "i4", "u4", "f2", "f4"])
 @pytest.mark.parametrize("has_data", [False, True])

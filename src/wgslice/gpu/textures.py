@@ -95,7 +95,10 @@ def check_region(device: Device, region: Region, side: TextureSide) -> None:
         raise ValueError(f"{name} is not on {device}: make the tensor on the texture's device")
     usage = "COPY_DST" if writes else "COPY_SRC"
     if not texture.usage & getattr(TextureUsage, usage):
-        raise ValueError(f"{name} lacks usage {usage}: create it with that usage")
+        raise ValueError(
+            f"{name} lacks usage {usage}: create it with that usage (of a pygfx texture, call gpu_texture "
+            "before its first render)"
+        )
     if texture.sample_count != 1:
         raise ValueError(
             f"{name} has {texture.sample_count} samples per texel: resolve it into another texture"
