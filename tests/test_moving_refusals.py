@@ -126,6 +126,17 @@ VALUES = [
         lambda: F.repeat(X, [1, 2], 1),
         "repeat: repeats has 2 numbers: must be one, or 3, one for each element",
     ),
+    (
+        lambda: array_api.reshape(X, 6, copy=cast("Any", "never")),
+        "reshape: strings are not allowed for 'copy' keyword. Use True/F",
+    ),
+    (lambda: F.asarray(3, copy="always"), "asarray: strings are not allowed for 'copy' keyword"),
+    (
+        lambda: array_api.from_dlpack(3, copy=cast("Any", "")),
+        "from_dlpack: strings are not allowed for 'copy' keyword",
+    ),
+    (lambda: X.__array__(copy=cast("Any", "never")), "strings are not allowed for 'copy' keyword"),
+    (lambda: F.asarray(3, copy=0), "asarray: copy=False: elements have to be copied from this machine's mem"),
     (lambda: F.expand_dims(DEEP, 0), "expand_dims: .* rank 9, must be at most 8"),
     (lambda: F.expand_dims(X, (0, 0)), "expand_dims: .* an axis is repeated"),
     (lambda: F.rot90(X, 1, (0,)), r"rot90: axes = \(0,\): must be the two dimensions of a plane"),

@@ -483,6 +483,11 @@ def test_numbers_in_a_tensor_choose_without_being_read(device: wg.Device, dtype:
     x, a = (wg.asarray(each, device=device) for each in (choices, numbers))
     expected = np.choose(numbers, choices)
     for found in (
+    for copy in (0, 1, None, "never", "", [], np.arange(2)):
+        for each in (lambda a, copy: a.reshape(24, copy=copy), lambda a, copy: a.T.reshape(24, copy=copy)):
+            found, expected = (outcome(partial(each, copy=copy), given) for given in (x, array))
+            check(found, expected)
+            assert type(found) is type(expected) or not isinstance(expected, Exception)
         numpy.choose(a, x),
         numpy.choose(a, [*x]),
         wg.capture(numpy.choose, a=a, choices=x)(a=a, choices=x),
@@ -617,6 +622,12 @@ def unread() -> Any:
 
 
 def dispatched() -> list[Any]:
+    for options in ({}, {"ndmin": 2}, {"order": "F"}):
+        assert numpy.array(x, copy=False, like=x, **options) is x
+    assert numpy.array(x, copy=False, ndmin=3, like=x).shape == (1, 4, 3)
+    with pytest.raises(ValueError, match=r"numpy\.array: .*copied to order C"):
+        numpy.array(x, copy=0, order="C", like=x)
+    assert numpy.atleast_2d(x) is x
     """NumPy's functions that ask their arguments what to do."""
     modules = (np, np.linalg, np.fft)
     found = {each for module in modules for each in vars(module).values() if hasattr(each, "_implementation")}

@@ -69,6 +69,13 @@ def order_letter(order: str | None) -> str:
     return order.upper()
 
 
+def copy_choice(copy: object) -> bool | None:
+    """Return NumPy's argument `copy` as its truth value, or None; refuses text."""
+    if isinstance(copy, str):
+        raise ValueError("strings are not allowed for 'copy' keyword. Use True/False/None instead.")
+    return None if copy is None else bool(copy)
+
+
 def check_within(
     name: str, values: Sequence[int], lowest: int, highest: int, error: type[ValueError] = ValueError
 ) -> None:

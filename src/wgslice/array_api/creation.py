@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from wgslice.arguments import OneOrMore
+from wgslice.arguments import OneOrMore, copy_choice
 from wgslice.array_api.data_type_functions import DEFAULTS, default_dtype
 from wgslice.docstrings import MAKING, NO_DEVICE, NO_MEMORY, NO_TENSOR, Entry, documented, documented_as
 from wgslice.dtypes import AnyDType
@@ -238,6 +238,7 @@ def from_dlpack(x: Any, /, *, device: AnyDevice = None, copy: bool | None = None
     array([0, 1, 2])
     """
     with named("from_dlpack"):
+        copy = copy_choice(copy)
         if isinstance(x, Tensor) and (device is None or checked_device(device) is x.device):
             return x.copy() if copy else x
         if copy is False:

@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.arguments import distinct_axes, integer, order_letter
+from wgslice.arguments import copy_choice, distinct_axes, integer, order_letter
 from wgslice.dask import register
 from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.device import Device
@@ -64,12 +64,12 @@ def array_split(ary: Tensor, indices_or_sections: Any, axis: Any = 0) -> list[Te
 
 def leading(rank: int, x: Tensor) -> Tensor:
     """Return a tensor with leading dimensions of size 1 added up to a rank."""
-    return x[(None,) * (rank - x.ndim)]
+    return x[(None,) * (rank - x.ndim)] if x.ndim < rank else x
 
 
 def cube(x: Tensor) -> Tensor:
     """Return a tensor with at least three dimensions, as `numpy.atleast_3d`."""
-    return x[{0: (None, None, None), 1: (None, ..., None), 2: (..., None)}.get(x.ndim, ())]
+    return x if x.ndim > 2 else x[((None, None, None), (None, ..., None), (..., None))[x.ndim]]
 
 
 def each_of(arrays: tuple[Any, ...], view: Callable[[Tensor], Tensor], of_others: Callable[..., Any]) -> Any:
@@ -324,7 +324,7 @@ def asarray(
     copy: bool | None = None,
 ) -> Tensor:
     """Upload an array; return a tensor of the device as it is."""
-    letter = "K" if order is None else order_letter(order)
+    letter, copy = "K" if order is None else order_letter(order), copy_choice(copy)
     chosen = like if device is None else device
     if isinstance(a, Tensor):
         made = creation.asarray(a, device=chosen, dtype=dtype, copy=None if copy else copy)

@@ -7,7 +7,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from wgslice.arguments import Integers, OneOrMore, checked_offset, checked_shape, integers
+from wgslice.arguments import Integers, OneOrMore, checked_offset, checked_shape, copy_choice, integers
 from wgslice.dtypes import AnyDType, DType, element_dtype, native_array
 from wgslice.errors import named
 from wgslice.gpu.device import AnyDevice, checked_device
@@ -53,8 +53,8 @@ def asarray(
     TypeError
         The dtype does not have elements of 1, 2, 4, 8 or 16 bytes.
     ValueError
-        The rank is above 8, the elements exceed the largest buffer, `copy=False` needs a copy, or shapes in a
-        sequence differ.
+        The rank is above 8, the elements exceed the largest buffer, `copy` is text, or False where a copy is
+        needed, or shapes in a sequence differ.
     NoAdapterError
         No adapter matches `device`.
     OutOfDeviceMemory, DeviceLostError
@@ -71,6 +71,7 @@ def asarray(
     dtype('uint8')
     """
     with named("asarray"):
+        copy = copy_choice(copy)
         if isinstance(array, Tensor):
             if dtype is not None:
                 check_not_converted(array, element_dtype(dtype))

@@ -8,7 +8,7 @@ from typing import Any, Self, SupportsIndex, cast
 import numpy as np
 from numpy.typing import DTypeLike
 
-from wgslice.arguments import OneOrMore, distinct_axes, integer, order_letter
+from wgslice.arguments import OneOrMore, copy_choice, distinct_axes, integer, order_letter
 from wgslice.dialects.basic import numpy_shape
 from wgslice.docstrings import (
     COPY,
@@ -97,11 +97,12 @@ class ArrayMethods(Placed):
         TypeError
             A size is not an integer.
         ValueError, OutOfDeviceMemory, DeviceLostError
-            The number of elements differs, the rank is above 8, or `copy` is False and a copy is needed; or
-            as `copy`.
+            The number of elements differs, the rank is above 8, or `copy` is text, or False where a copy is
+            needed; or as `copy`.
         """
         with named("reshape"):
             sizes = numpy_shape(shape[0] if len(shape) == 1 else cast("Any", shape), self.size)
+            copy = copy_choice(copy)
             if order_letter(order) == "K":
                 raise ValueError("order 'K' is not permitted for reshaping")
             turned = is_column_major(self.layout, order)

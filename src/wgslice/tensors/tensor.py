@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.arguments import checked_shape, integers
+from wgslice.arguments import checked_shape, copy_choice, integers
 from wgslice.dask import register, token
 from wgslice.dialects.basic import Selection, basic_index, is_plain
 from wgslice.docstrings import (
@@ -278,7 +278,7 @@ class Tensor(Uncomputed, ArrayMethods):
         return self.item()
 
     def __array__(self, dtype: AnyDType = None, copy: bool | None = None) -> NDArray[Any]:
-        if copy is False:
+        if copy_choice(copy) is False:
             raise ValueError("a tensor on a GPU cannot become an array without a copy: leave copy=False out")
         wanted = self.dtype if dtype is None else np.dtype(dtype)
         array = self.numpy()
