@@ -10,7 +10,7 @@ import pytest
 from helpers import check_same, on_one_adapter
 from hypothesis import given
 from hypothesis import strategies as st
-from moving import Pair, numbered, pairs
+from moving import Pair, numbered, pairs, shares
 
 import wgslice as wg
 
@@ -35,6 +35,10 @@ def test_elements_are_read_in_an_order(device: wg.Device, data: st.DataObject, o
     check_same(x.flatten(order).numpy(), array.flatten(order))
     check_same(x.ravel(order).numpy(), array.ravel(order))
     check_same(numpy.ravel(x, order=order).numpy(), np.ravel(array, order=order))
+    flat, expected = x.ravel(order), array.ravel(order)
+    assert flat.is_packed
+    assert flat.flags.writeable == expected.flags.writeable
+    assert shares(flat, x) == np.may_share_memory(expected, array) or not array.size
     if order != "K":
         shape = data.draw(st.sampled_from([(-1,), (array.size, 1), array.shape[::-1], (1, *array.shape)]))
         if -1 not in shape or array.size:

@@ -129,7 +129,7 @@ def edited(arr: Tensor, axis: SupportsIndex | None) -> tuple[Tensor, int]:
     """Return a tensor and the dimension to edit; flattened, if it is None."""
     check_tensor("arr", arr)
     if axis is None:
-        return arr if arr.ndim == 1 else arr.ravel(), 0
+        return arr if arr.ndim == 1 else arr.reshape(-1), 0
     return arr, distinct_axes("axis", axis, arr.ndim)[0]
 
 

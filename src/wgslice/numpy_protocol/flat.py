@@ -79,7 +79,7 @@ class Flat:
             item = one_item(key)
             if isinstance(item, int):
                 return packed_copy(element(self.base, item))
-            x = self.base.ravel()
+            x = self.base.reshape(-1)
             found = x[item]
             return packed_copy(found) if isinstance(item, slice) and x.memory is self.base.memory else found
 

@@ -383,7 +383,7 @@ def repeat(x: Tensor, repeats: OneOrMore, axis: SupportsIndex | None = None) -> 
             )
         if len(counts) != 1:
             indices = np.repeat(np.arange(size), counts)
-            return x.ravel()[indices] if along is None else x[(*[slice(None)] * along, indices)]
+            return x.reshape(-1)[indices] if along is None else x[(*[slice(None)] * along, indices)]
         (count,) = counts
         after = x.ndim if along is None else along + 1
         sizes = (*x.shape[:after], count, *x.shape[after:])

@@ -82,7 +82,7 @@ def taken(
             item = indices_held(x, places, clipped=True)
     elif size and mode != "raise":
         item = places.clip(0, size - 1) if mode == "clip" else places % size
-    source = x.ravel() if axis is None else x
+    source = x.reshape(-1) if axis is None else x
     key = (*[slice(None)] * along, item)
     shape = (*source.shape[:along], *places.shape, *source.shape[along + 1 :])
     if out is not None or (0 in shape and not isinstance(places, Tensor)):
@@ -137,7 +137,7 @@ def take_along_axis(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex 
         check_tensor("x", x)
         shape = (x.size,) if axis is None else x.shape
         key = along_axis("take_along_axis", shape, indices, 0 if axis is None else axis)
-        return (x.ravel() if axis is None else x)[key]
+        return (x.reshape(-1) if axis is None else x)[key]
 
 
 def along_axis(

@@ -116,11 +116,12 @@ class ArrayMethods(Placed):
             found = packed_copy(x, packed_layout(wanted)) if layout is None else viewed(x, layout)
             return found.T if turned else found
 
-    @documented(("Tensor", "A view, or as `flatten`."), NO_ORDER, NO_MEMORY)
+    @documented(("Tensor", "A view, or as `flatten`; contiguous."), NO_ORDER, NO_MEMORY)
     def ravel(self, order: str | None = "C") -> Self:
-        """View the tensor in one dimension in any of NumPy's orders, or copy it if there is no such view."""
+        """View the tensor in one dimension if it is contiguous in one of NumPy's orders, or else copy it."""
         with named("ravel"):
-            return viewed(self, in_order(self.layout, order)).reshape(-1)
+            x = viewed(self, in_order(self.layout, order))
+            return x.reshape(-1) if x.is_packed else packed_copy(x, packed_layout((self.size,)))
 
     @documented(
         ("Tensor", "With the dimensions of `indices` in place of `axis`, as `wgslice.take` describes."),
