@@ -173,6 +173,7 @@ def test_pad_takes_widths_by_axis_and_casts_constants(device: wg.Device) -> None
     array = numbered((2, 3), "uint8")
     x = wg.asarray(array, device=device)
     check_same(wg.pad(x, {-1: (2, 1), 0: 3}).numpy(), np.pad(array, [(3, 3), (2, 1)]))
+    check_same(wg.pad(x, {0: 9, -1: 1, -2: (0, 2)}).numpy(), np.pad(array, [(0, 2), (1, 1)]))
     check_same(wg.pad(x, 1, constant_values=2.9).numpy(), np.pad(array, 1, constant_values=2.9))
     nan = np.array([[0x7FC1]], np.uint16).view(np.float16)
     padded = wg.pad(wg.asarray(nan, device=device), 1, constant_values=-0.0).numpy()

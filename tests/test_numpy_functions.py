@@ -312,6 +312,41 @@ CORNERS: list[Callable[[Any, Any, Any], Any]] = [
     *(lambda x, v, z, mode=mode: numpy.take(z, [5, -9], 0, mode=mode) for mode in ("clip", "wrap", "raise")),
     *(lambda x, v, z, axis=axis: numpy.repeat(z, 3, axis) for axis in (0, -1, 1)),
     lambda x, v, z: numpy.repeat(z, [3, 2], 0),
+    *(
+        lambda x, v, z, axis=axis, index=index: numpy.take(x[:, :0], index, axis)
+        for axis in (0, 1, -2, None)
+        for index in (1, 2, [0, -3], [[-2, 1]], [], 0)
+    ),
+    *(lambda x, v, z, index=index: numpy.take(x[:0], index, 1) for index in (9, [0, 9], [])),
+    *(lambda x, v, z, mode=mode: numpy.take(x[:, :0], [9, -9], 0, mode=mode) for mode in ("clip", "wrap")),
+    *(
+        lambda x, v, z, axis=axis, condition=condition: numpy.compress(condition, x[:, :0], axis)
+        for axis in (0, 1, None)
+        for condition in ([0, 0, 1], [0, 1], [])
+    ),
+    *(
+        lambda x, v, z, repeats=repeats, axis=axis: numpy.repeat(x[:, :0], repeats, axis)
+        for axis in (0, 1, 2, None)
+        for repeats in (-1, [-1], [-1, -1], [])
+    ),
+    *(
+        lambda x, v, z, repeats=repeats, count=count: numpy.tile(x[:count], repeats)
+        for count in (0, 2)
+        for repeats in (-1, (-1, 2), (0, -1), (-1, 0), (-1, 1, 1), (1, -1, 1))
+    ),
+    *(
+        lambda x, v, z, place=place, values=values, where=where: numpy.put(
+            (v, z, v[:0])[where], place, values
+        )
+        for where in (0, 1, 2)
+        for place in (9, [9, 0], np.array([[-9]]), [])
+        for values in ([], np.empty((0, 2)), 5)
+    ),
+    *(
+        lambda x, v, z, place=place: v.flat.__setitem__(place, [])
+        for place in ([9], [-9, 0], [True] * 9, 9, slice(9))
+    ),
+    *(lambda x, v, z, order=order: numpy.ravel(v[::2], order) for order in "CFAK"),
     *(lambda x, v, z, k=k: numpy.tril(v[::-1], k) for k in (-1, 0, 2)),
     *(lambda x, v, z, k=k: numpy.triu(v, k) for k in (-1, 0, 2)),
     lambda x, v, z: numpy.tril(v[:0]),
@@ -419,13 +454,13 @@ CORNERS: list[Callable[[Any, Any, Any], Any]] = [
 def test_corner_cases_are_numpys(device: wg.Device, number: int) -> None:
     """Elements, or the same kind of exception."""
     arrays = numbered((2, 3), "int64"), numbered((3,), "int64"), numbered((), "int64")
-    found, expected = (
-        outcome(lambda given: CORNERS[number](*given), given)
-        for given in (tuple(wg.asarray(array, device=device) for array in arrays), arrays)
-    )
+    tensors = tuple(wg.asarray(array, device=device) for array in arrays)
+    found, expected = (outcome(lambda given: CORNERS[number](*given), given) for given in (tensors, arrays))
     check(found, expected)
     if isinstance(expected, Exception):
         assert type(found) is type(expected)
+    for tensor, array in zip(tensors, arrays, strict=True):
+        check_same(tensor.numpy(), array)  # written or not
 
 
 def test_a_reshape_is_a_view_where_there_is_one(device: wg.Device) -> None:
@@ -448,6 +483,11 @@ def test_a_reshape_copies_as_its_argument_says(device: wg.Device) -> None:
         ValueError, match=r"numpy\.reshape: reshape: shape .* with strides .* cannot be viewed"
     ):
         numpy.reshape(x.T, 24, copy=False)
+    for copy in (0, 1, None, "never", "", [], np.arange(2)):
+        for each in (lambda a, copy: a.reshape(24, copy=copy), lambda a, copy: a.T.reshape(24, copy=copy)):
+            found, expected = (outcome(partial(each, copy=copy), given) for given in (x, array))
+            check(found, expected)
+            assert type(found) is type(expected) or not isinstance(expected, Exception)
 
 
 def test_arrays_among_tensors_are_uploaded(device: wg.Device) -> None:
@@ -483,11 +523,6 @@ def test_numbers_in_a_tensor_choose_without_being_read(device: wg.Device, dtype:
     x, a = (wg.asarray(each, device=device) for each in (choices, numbers))
     expected = np.choose(numbers, choices)
     for found in (
-    for copy in (0, 1, None, "never", "", [], np.arange(2)):
-        for each in (lambda a, copy: a.reshape(24, copy=copy), lambda a, copy: a.T.reshape(24, copy=copy)):
-            found, expected = (outcome(partial(each, copy=copy), given) for given in (x, array))
-            check(found, expected)
-            assert type(found) is type(expected) or not isinstance(expected, Exception)
         numpy.choose(a, x),
         numpy.choose(a, [*x]),
         wg.capture(numpy.choose, a=a, choices=x)(a=a, choices=x),
@@ -587,6 +622,12 @@ def test_arrays_like_a_tensor_are_uploaded_to_its_device(device: wg.Device) -> N
             check_same(made.numpy(), np.asarray(case(source)))
     assert numpy.asarray(x, like=x) is x
     assert numpy.array(x, like=x).buffer is not x.buffer
+    for options in ({}, {"ndmin": 2}, {"order": "F"}):
+        assert numpy.array(x, copy=False, like=x, **options) is x
+    assert numpy.array(x, copy=False, ndmin=3, like=x).shape == (1, 4, 3)
+    with pytest.raises(ValueError, match=r"numpy\.array: .*copied to order C"):
+        numpy.array(x, copy=0, order="C", like=x)
+    assert numpy.atleast_2d(x) is x
     assert numpy.ascontiguousarray(x.T, like=x).buffer is x.buffer
     assert numpy.ascontiguousarray(x, like=x).is_packed
     for order in "CF":
@@ -622,12 +663,6 @@ def unread() -> Any:
 
 
 def dispatched() -> list[Any]:
-    for options in ({}, {"ndmin": 2}, {"order": "F"}):
-        assert numpy.array(x, copy=False, like=x, **options) is x
-    assert numpy.array(x, copy=False, ndmin=3, like=x).shape == (1, 4, 3)
-    with pytest.raises(ValueError, match=r"numpy\.array: .*copied to order C"):
-        numpy.array(x, copy=0, order="C", like=x)
-    assert numpy.atleast_2d(x) is x
     """NumPy's functions that ask their arguments what to do."""
     modules = (np, np.linalg, np.fft)
     found = {each for module in modules for each in vars(module).values() if hasattr(each, "_implementation")}

@@ -88,10 +88,11 @@ class Flat:
             item = one_item(key)
             if not isinstance(item, int):
                 write_flat(self.base, item, value)
-            elif np.ndim(value):
+                return
+            target = element(self.base, item)
+            if np.ndim(value):
                 raise ValueError(f"one element cannot be set to a sequence of shape {np.shape(value)}")
-            else:
-                element(self.base, item)[...] = value
+            target[...] = value
 
 
 def one_item(key: Any) -> int | slice | NDArray[Any] | Tensor:
@@ -116,6 +117,8 @@ def write_flat(x: Tensor, item: slice | NDArray[Any] | Tensor, values: Any) -> N
     check_writeable(x)
     if isinstance(item, slice):
         count = len(range(*item.indices(x.size)))
+    elif isinstance(item, np.ndarray) and item.dtype.kind != "b" and not np.size(values):
+        return  # NumPy checks indices when it writes at them
     else:
         item = item.reshape(-1) if isinstance(item, Tensor) else numbers_of(item, x.size)
         count = item.size

@@ -55,8 +55,9 @@ def pad(
         Of any rank.
     pad_width : int, pair of int, sequence of pairs, or dict
         Numbers of elements added before and after each dimension: one number or one pair for all dimensions,
-        a pair for each, or a dict of either by axis; other axes get no border. Negative ones crop, which
-        NumPy's do not: elements and those of `interior`, before a border is added.
+        a pair for each, or a dict of either by axis, where the last of one axis counts and others get no
+        border. Negative ones crop, which NumPy's do not: elements and those of `interior`, before a border
+        is added.
     mode : "constant", "edge", "reflect", "symmetric", "wrap" or "empty"
         Elements of the border: `constant_values`, the nearest element, the tensor reversed without or with
         its edge elements repeated, the tensor repeated, or arbitrary ones. NumPy's other modes compute.
@@ -169,9 +170,8 @@ def checked_widths(pad_width: ArrayLike | Mapping[SupportsIndex, Any], rank: int
     """Return a pair of widths for each dimension, from any of NumPy's forms."""
     if isinstance(pad_width, Mapping):
         widths = np.zeros((rank, 2), np.int64)
-        axes = distinct_axes("pad_width", list(pad_width), rank)
-        for axis, width in zip(axes, pad_width.values(), strict=True):
-            widths[axis] = checked_widths(width, 1)[0]
+        for axis, width in pad_width.items():
+            widths[distinct_axes("pad_width", axis, rank)] = checked_widths(width, 1)[0]
         return [(before, behind) for before, behind in widths.tolist()]
     with named("pad_width"):
         check_of_numbers(pad_width)
@@ -294,8 +294,8 @@ def tile(x: Tensor, repetitions: OneOrMore) -> Tensor:
     x : Tensor
         Of any rank.
     repetitions : int or sequence of int
-        Copies along each dimension, aligned at the last, at least 0. Missing numbers are 1; further ones add
-        dimensions.
+        Copies along each dimension, aligned at the last; at least 0, unless the dimension is empty. Missing
+        numbers are 1; further ones add dimensions.
 
     Returns
     -------
@@ -318,11 +318,11 @@ def tile(x: Tensor, repetitions: OneOrMore) -> Tensor:
         check_tensor("x", x)
         check_no_sequence(repetitions)
         counts = one_or_more("repetitions", repetitions)
-        if min(counts, default=0) < 0:
-            raise ValueError(f"repetitions = {counts}: must not be negative")
         rank = max(x.ndim, len(counts))
         counts = (1,) * (rank - len(counts)) + counts
         layout = unsqueezed(x.layout, range(rank - x.ndim))
+        if any(size * count < 0 for size, count in zip(layout.sizes, counts, strict=True)):
+            raise ValueError(f"repetitions = {counts}: must not be negative")
         with Copies([x]) as copies:
             return rules.tile(copies, x, layout, counts)
 
@@ -335,7 +335,8 @@ def repeat(x: Tensor, repeats: OneOrMore, axis: SupportsIndex | None = None) -> 
     x : Tensor
         Of any rank.
     repeats : int or sequence of int
-        Number of copies of each element along `axis`, at least 0, or one number for all. Bools are 0 and 1.
+        Number of copies of each element along `axis`, or one number for all; at least 0, unless there are no
+        elements along it. Bools are 0 and 1.
     axis : int, optional
         The dimension that grows; a negative one counts from the last. By default the tensor is
         flattened in row-major order.
@@ -371,8 +372,6 @@ def repeat(x: Tensor, repeats: OneOrMore, axis: SupportsIndex | None = None) -> 
             )
         check_no_sequence(repeats)
         counts = flat_integers("repeats", repeats)
-        if min(counts, default=0) < 0:
-            raise ValueError(f"repeats = {counts}: must not be negative")
         if axis is not None and x.ndim == 0:
             x = x[None]  # one element in one dimension, as in NumPy
         along = None if axis is None else distinct_axes("axis", axis, x.ndim)[0]
@@ -381,6 +380,8 @@ def repeat(x: Tensor, repeats: OneOrMore, axis: SupportsIndex | None = None) -> 
             raise ValueError(
                 f"repeats has {len(counts)} numbers: must be one, or {size}, one for each element"
             )
+        if size and min(counts) < 0:
+            raise ValueError(f"repeats = {counts}: must not be negative")
         if len(counts) != 1:
             indices = np.repeat(np.arange(size), counts)
             return x.reshape(-1)[indices] if along is None else x[(*[slice(None)] * along, indices)]
@@ -390,7 +391,7 @@ def repeat(x: Tensor, repeats: OneOrMore, axis: SupportsIndex | None = None) -> 
         shape = [*x.shape[:along], size * count, *x.shape[after:]] if along is not None else [size * count]
         with Copies([x]) as copies:
             result = copies.empty(checked_shape(shape), x.dtype)
-            if count:  # one copy, with a broadcast dimension after the one that grows
+            if size and count:  # one copy, with a broadcast dimension after the one that grows
                 strides = (*x.strides[:after], 0, *x.strides[after:])
                 copies.copy(x, Layout.of(sizes, strides, x.layout.offset), result, Layout.packed(sizes))
             return result

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wgslice.arguments import distinct_axes, int64_of
-from wgslice.dialects.advanced import AdvancedSelection
+from wgslice.dialects.advanced import AdvancedSelection, non_negative
 from wgslice.errors import named
 from wgslice.operators.binding import output_for
 from wgslice.tensors.indexing import indices_held, run_indexed, selected
@@ -87,7 +87,10 @@ def taken(
     shape = (*source.shape[:along], *places.shape, *source.shape[along + 1 :])
     if out is not None or (0 in shape and not isinstance(places, Tensor)):
         out = output_for(x, shape, out)
-        if out.size == 0:  # so that no index is out of range, as in NumPy
+        if out.size == 0:
+            # NumPy checks indices once for each position in the outer dimensions
+            if mode == "raise" and isinstance(places, np.ndarray) and 0 not in x.shape[:along]:
+                non_negative(places, size, along)
             return out
         selection = selected(source, key)
         shared = any(each.memory is out.memory for each in (x, places) if isinstance(each, Tensor))
