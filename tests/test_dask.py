@@ -316,11 +316,10 @@ def test_chunks_of_rank_0_are_known_as_tensors(device: wg.Device) -> None:
 
 
 def test_only_a_tensor_without_elements_is_summed(device: wg.Device) -> None:
-    check_same(wg.zeros((0, 3), "int16", device=device).sum().numpy(), np.zeros((), "int16"))
-    for size in (1, 3):
-        with pytest.raises(wg.ComputationRefused, match=r"sum: .*nothing is computed"):
-            wg.zeros((size,), "int16", device=device).sum()
     nothing: Any = wg.zeros((0, 3), "int16", device=device)
+    check_same(nothing.sum().numpy(), np.zeros((), "int16"))
+    for size in (1, 3):
+        assert not hasattr(wg.zeros((size,), "int16", device=device), "sum")
     for arguments, options in (((0,), {}), ((None, "f4"), {}), ((), {"axis": 1}), ((), {"keepdims": True})):
         with pytest.raises(wg.ComputationRefused, match=r"^sum: tensors are moved, .*nothing is computed"):
             nothing.sum(*arguments, **options)

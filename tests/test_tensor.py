@@ -142,11 +142,14 @@ def test_a_tensor_does_not_change(device: wg.Device) -> None:
 def test_absent_attributes_name_a_replacement(device: wg.Device) -> None:
     x: Any = wg.asarray(np.arange(8), device=device)
     absent = [name for name in dir(np.ndarray) if not name.startswith("_") and not hasattr(wg.Tensor, name)]
-    assert {"mean", "byteswap", "tobytes"} <= set(absent)
+    assert {"sum", "mean", "byteswap", "tobytes"} <= set(absent)
     for name in absent:
         what = re.escape(INSTEAD.get(name, REMEDY))
-        with pytest.raises(AttributeError, match=rf"^'Tensor' object has no attribute '{name}': .*{what}$"):
+        assert not hasattr(x, name)
+        words = rf"^'Tensor' object has no attribute '{name}': .*{what}$"
+        with pytest.raises(AttributeError, match=words) as refused:
             getattr(x, name)
+        assert isinstance(refused.value, wg.ComputationRefused) is (name not in INSTEAD)
     for name in ("nothing", "_repr_html_", "__cuda_array_interface__"):
         with pytest.raises(AttributeError, match=f"has no attribute '{name}'$"):
             getattr(x, name)

@@ -6,7 +6,7 @@ import operator
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import ModuleType
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,9 +136,15 @@ class Tensor(Uncomputed, ArrayMethods):
             raise TypeError("iteration over a 0-d tensor")
         return (self[index] for index in range(len(self)))
 
-    def sum(self, *arguments: Any, **options: Any) -> Tensor:
-        """Return the sum of an empty tensor, 0, which Dask uses to describe chunks; others are refused."""
-        if self.size or arguments or options:
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Refuse absent attributes but `sum` of an empty tensor, by which Dask describes chunks."""
+            return self._sum_of_none if name == "sum" and not self.size else super().__getattr__(name)
+
+    def _sum_of_none(self, *arguments: Any, **options: Any) -> Tensor:
+        """Return 0, the sum of an empty tensor over all dimensions."""
+        if arguments or options:
             refused("sum")
         with named("sum"):
             return allocate((), self.dtype, self.device)

@@ -110,6 +110,10 @@ def of_two(symbol: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     return refusing(f"{{0}} {symbol} {{1}}"), refusing(f"{{1}} {symbol} {{0}}")
 
 
+class AbsentComputation(AttributeError, ComputationRefused):  # noqa: N818 -- says what happened
+    """A tensor lacks an attribute that computes in NumPy; an AttributeError, so that `hasattr` is False."""
+
+
 class Uncomputed:
     """Base class that refuses operators, absent attributes and deletion, and hashes by identity."""
 
@@ -166,5 +170,7 @@ class Uncomputed:
 
         def __getattr__(self, name: str) -> NoReturn:
             """Raise AttributeError with the remedy if NumPy arrays have the absent attribute."""
-            known = f": {remedy_of(name)}" if hasattr(np.ndarray, name) and not name.startswith("_") else ""
-            raise AttributeError(f"'Tensor' object has no attribute {name!r}{known}", name=name, obj=self)
+            known = hasattr(np.ndarray, name) and not name.startswith("_")
+            kind = AbsentComputation if known and name not in INSTEAD else AttributeError
+            remedy = f": {remedy_of(name)}" if known else ""
+            raise kind(f"'Tensor' object has no attribute {name!r}{remedy}", name=name, obj=self)
