@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 from collections import deque
@@ -86,6 +87,45 @@ def test_await_and_then_in_an_event_loop(device: wg.Device) -> None:
 def test_then_outside_of_an_event_loop_raises(device: wg.Device) -> None:
     with pytest.raises(RuntimeError, match="no running loop"):
         wg.asarray(ARRAY, device=device).numpy_async().then(print)
+
+
+def test_a_promise_outlives_its_event_loop(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It prints nothing in wgpu's thread, is waited for, and wakes tasks of another loop."""
+    x, may_arrive = wg.asarray(ARRAY, device=device), threading.Event()
+    seen: list[Any] = []
+    ignored: list[Any] = []
+    arrive = wgpu.GPUPromise._wgpu_set_input
+
+    def arrive_later(promise: Any, result: Any) -> None:
+        assert may_arrive.wait(LONGEST_SECONDS)
+        arrive(promise, result)
+
+    async def begun() -> Any:
+        promise = x[::-1].numpy_async()
+        promise.then(seen.append)
+        return promise
+
+    async def awaited(promise: Any) -> Any:
+        asyncio.get_running_loop().call_soon(may_arrive.set)
+        return await promise
+
+    def waited(promise: Any) -> Any:
+        may_arrive.set()
+        return promise.sync_wait()
+
+    monkeypatch.setattr(wgpu.GPUPromise, "_wgpu_set_input", arrive_later)
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    ends: tuple[Callable[[Any], Any], ...] = (
+        waited,
+        lambda promise: asyncio.run(asyncio.wait_for(awaited(promise), LONGEST_SECONDS)),
+    )
+    for end in ends:
+        may_arrive.clear()
+        promise = asyncio.run(begun())
+        with pytest.raises(RuntimeError, match="Event loop is closed"):
+            promise.then(seen.append)
+        check_same(end(promise), ARRAY[::-1].copy())
+    assert not ignored
 
 
 def test_frames_read_two_frames_later_block_nothing(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from time import perf_counter, sleep
 from typing import Any, NamedTuple, NoReturn, cast
@@ -330,7 +330,39 @@ def begin_mapping(staging: Buffer, nbytes: int, is_lost: Callable[[], bool]) -> 
     """Begin to map a staging buffer after all submitted work; if interrupted, drop the buffer."""
     with translated_loss(is_lost):
         # READ would make an extra submission
-        return staging.map_async("READ_NOSYNC", 0, nbytes)
+        mapping: Any = staging.map_async("READ_NOSYNC", 0, nbytes)
+    if mapping._call_soon_threadsafe is not None:
+        mapping._call_soon_threadsafe = LoopCalls(mapping._call_soon_threadsafe)
+    return cast("MapPromise", mapping)
+
+
+class LoopCalls:
+    """Calls functions of a promise in the event loop that it was made in, until the loop is closed."""
+
+    def __init__(self, call_soon: Callable[..., Any]) -> None:
+        self.call_soon = call_soon
+
+    def __call__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Call a function soon; drop the call if the loop is closed."""
+        with suppress(RuntimeError):  # which wgpu's thread would print, and a wait would raise
+            self.call_soon(function, *arguments)
+
+
+def check_loop(mapping: Any) -> None:
+    """Raise RuntimeError if the event loop that a promise was made in is closed."""
+    if mapping._call_soon_threadsafe is not None:
+        mapping._call_soon_threadsafe.call_soon(int)
+
+
+def follow_running_loop(mapping: Any) -> None:
+    """Let a promise wake tasks of the running event loop if the one that it was made in is closed."""
+    try:
+        check_loop(mapping)
+    except RuntimeError:
+        from wgpu._async import detect_current_call_soon_threadsafe
+
+        call_soon = detect_current_call_soon_threadsafe()
+        mapping._call_soon_threadsafe = call_soon and LoopCalls(call_soon)  # None: wgpu polls
 
 
 def wait_for_mapping(mapping: Any, is_lost: Callable[[], bool]) -> None:

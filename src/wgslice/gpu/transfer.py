@@ -18,9 +18,11 @@ from wgslice.gpu.capture import active, refuse_in_capture
 from wgslice.gpu.device import Device
 from wgslice.gpu.native import (
     begin_mapping,
+    check_loop,
     check_mappings_on_destroy,
     check_process,
     end_mapping,
+    follow_running_loop,
     translated_errors,
     wait_for_mapping,
 )
@@ -248,7 +250,8 @@ class ArrayPromise(Awaitable[NDArray[Any]]):
         Raises
         ------
         RuntimeError
-            The promise was made outside of an event loop (asyncio, trio or rendercanvas).
+            The promise was made outside of an event loop (asyncio, trio or rendercanvas), or the loop is
+            closed.
         """
 
         def settled(_: object) -> Any:
@@ -260,9 +263,11 @@ class ArrayPromise(Awaitable[NDArray[Any]]):
                 return error_callback(error)
             return callback(array)
 
+        check_loop(self._readback.mapping)
         return self._readback.mapping.then(settled, settled, title)
 
     def __await__(self) -> Generator[Any, None, NDArray[Any]]:
+        follow_running_loop(self._readback.mapping)
         with suppress(RuntimeError):  # of a lost device, which `sync_wait` raises as DeviceLostError
             yield from self._readback.mapping.__await__()
         return self.sync_wait()
