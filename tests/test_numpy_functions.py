@@ -340,7 +340,7 @@ CORNERS: list[Callable[[Any, Any, Any], Any]] = [
         )
         for where in (0, 1, 2)
         for place in (9, [9, 0], np.array([[-9]]), [])
-        for values in ([], np.empty((0, 2)), 5)
+        for values in (np.empty(0), np.empty((0, 2)), 5)
     ),
     *(
         lambda x, v, z, place=place: v.flat.__setitem__(place, [])
@@ -358,6 +358,14 @@ CORNERS: list[Callable[[Any, Any, Any], Any]] = [
     ),
     *(lambda x, v, z, shift=shift: numpy.roll(x, shift) for shift in ("a", ["a"], [[1]], [], None, True)),
     lambda x, v, z: numpy.roll(x, "a", axis=0),
+    *(
+        lambda x, v, z, shift=shift, axis=axis: numpy.roll(x, shift, axis)
+        for shift in ((), 1, (1, 2), [[1]])
+        for axis in (2, (0, -2), (0, 2), ())
+    ),
+    *(lambda x, v, z, axes=axes: numpy.fft.fftshift(x, axes) for axes in ((0, -2), (1, 1), ())),
+    *(lambda x, v, z, axis=axis: numpy.take_along_axis(x, np.zeros(3, int), axis) for axis in (1, 2)),
+    lambda x, v, z: numpy.put_along_axis(v, np.zeros((1, 1), int), 5, 1),
     lambda x, v, z: numpy.pad(x, 1, nope=3),
     lambda x, v, z: numpy.pad(x, 1, "nope"),
     lambda x, v, z: numpy.pad(x, 1, "edge", constant_values=3),
@@ -483,6 +491,7 @@ def test_a_reshape_copies_as_its_argument_says(device: wg.Device) -> None:
         ValueError, match=r"numpy\.reshape: reshape: shape .* with strides .* cannot be viewed"
     ):
         numpy.reshape(x.T, 24, copy=False)
+    copy: Any
     for copy in (0, 1, None, "never", "", [], np.arange(2)):
         for each in (lambda a, copy: a.reshape(24, copy=copy), lambda a, copy: a.T.reshape(24, copy=copy)):
             found, expected = (outcome(partial(each, copy=copy), given) for given in (x, array))

@@ -221,6 +221,7 @@ def roll(x: Tensor, shift: OneOrMore, axis: OneOrMore | None = None) -> Tensor:
     """
     with named("roll"):
         check_tensor("x", x)
+        axes = () if axis is None else each_axis("axis", axis, x.ndim)
         check_no_sequence(shift)
         shifts = flat_integers("shift", shift)
         if axis is None:
@@ -231,7 +232,6 @@ def roll(x: Tensor, shift: OneOrMore, axis: OneOrMore | None = None) -> Tensor:
             with Copies([x]) as copies:
                 shifted = rules.staged(copies, x, [*found, *stages(flat, [rolled(x.size, sum(shifts))])])
             return viewed(shifted, Layout.packed(x.shape))
-        axes = one_or_more("axis", axis)
         if len(axes) == 1:
             axes *= len(shifts)
         if len(shifts) == 1:
@@ -242,8 +242,13 @@ def roll(x: Tensor, shift: OneOrMore, axis: OneOrMore | None = None) -> Tensor:
             )
         totals = [0] * x.ndim
         for along, positions in zip(axes, shifts, strict=True):
-            totals[distinct_axes("axis", along, x.ndim)[0]] += positions
+            totals[along] += positions
         return in_segments(x, list(map(rolled, x.shape, totals)))
+
+
+def each_axis(name: str, axes: OneOrMore, rank: int) -> tuple[int, ...]:
+    """Return axes as 0 to rank - 1, which may repeat."""
+    return tuple(distinct_axes(name, axis, rank)[0] for axis in one_or_more(name, axes))
 
 
 # Elements up to which one gather replaces a copy for each combination of segments. Two dimensions padded by
@@ -257,7 +262,7 @@ FEW_PIECES = 3
 def half_rolled(x: Tensor, axes: Any, sign: int) -> Tensor:
     """Shift dimensions, or all, by half their sizes, as `numpy.fft.fftshift`, or back."""
     check_tensor("x", x)
-    along = tuple(range(x.ndim)) if axes is None else distinct_axes("axes", axes, x.ndim)
+    along = tuple(range(x.ndim)) if axes is None else each_axis("axes", axes, x.ndim)
     return roll(x, [sign * (x.shape[axis] // 2) for axis in along], along)
 
 

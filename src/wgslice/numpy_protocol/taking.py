@@ -147,13 +147,13 @@ def along_axis(
     function: str, shape: tuple[int, ...], indices: Tensor | ArrayLike, axis: SupportsIndex
 ) -> tuple[Any, ...]:
     """Return the key that selects one element for each index along a dimension."""
+    (along,) = distinct_axes("axis", axis, len(shape))
     try:
         places = as_indices(indices)
     except TypeError as error:  # NumPy's functions have another
         raise IndexError(f"{function}: {error}") from None
     if places.ndim != len(shape):
         raise ValueError(f"indices have shape {places.shape}: must have {len(shape)} dimensions")
-    (along,) = distinct_axes("axis", axis, len(shape))
     for number, (size, count) in enumerate(zip(shape, places.shape, strict=True)):
         if number != along and 1 not in (size, count) and size != count:
             raise IndexError(
