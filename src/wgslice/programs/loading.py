@@ -153,7 +153,7 @@ class Loader:
         file, module = self.document["modules"][index], self.modules[index]
         kernel = kernels_by_module(pipeline["entryPoint"]).get(module)
         if kernel is None:
-            remedy = "save the program again, or, if you trust whoever made it, load_program(folder, trusted=True)"
+            remedy = "save the program again, or, if you trust its source, load_program(folder, trusted=True)"
             what = f"is no kernel {pipeline['entryPoint']!r} of wgslice {VERSION}"
             require(self.trusted, file, f"{what}, but of another version, or changed: {remedy}")
             check_nesting(module, file)
