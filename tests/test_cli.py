@@ -67,9 +67,12 @@ def test_an_image_is_sliced_from_and_to_images_and_arrays(folder: Path) -> None:
 
 def test_brackets_are_no_list_of_indices(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """NumPy would take them for one."""
-    for key in ("[1,2]", "[1]", "[-2:, -1]"):
+    for key in ("[1,2]", "[1]", "[-2:, -1]", "[3,1],", "[[3,1]]", "0, [1], :", "([1],)"):
         assert main(["slice", "volume.npy", key, "-o", "out.npy"]) == 1
-        assert "lists of indices are not supported; omit the brackets" in capsys.readouterr().err
+        assert (
+            f"KEY {key!r}: lists of indices are not supported; KEY is what x[KEY] has between its brackets: "
+            '"3, 1" is one element, "1:4:2" is rows 1 and 3; in Python, wg.asarray(x)[[3, 1]] is rows 3 and 1'
+        ) in capsys.readouterr().err
     assert not Path("out.npy").exists()
 
 

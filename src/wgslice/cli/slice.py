@@ -100,8 +100,11 @@ def check_image(path: Path, selection: Selection, sizes: tuple[int, ...]) -> Non
 def parse_key(text: str) -> tuple[Any, ...]:
     """Parse a NumPy basic index such as "1, ::-2, ..., None", with or without parentheses."""
     inner = text.strip()
-    if inner.startswith("[") and inner.endswith("]"):
-        raise ValueError(f"KEY {text!r}: lists of indices are not supported; omit the brackets")
+    if "[" in inner or "]" in inner:
+        raise ValueError(
+            f"KEY {text!r}: lists of indices are not supported; KEY is what x[KEY] has between its brackets: "
+            '"3, 1" is one element, "1:4:2" is rows 1 and 3; in Python, wg.asarray(x)[[3, 1]] is rows 3 and 1'
+        )
     if inner.startswith("(") and inner.endswith(")"):
         inner = inner[1:-1]
     parts = [part.strip() for part in inner.split(",")]
