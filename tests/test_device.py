@@ -96,7 +96,7 @@ def test_kinds_rank_before_backends() -> None:
     assert choose_adapter([SOFTWARE, ODD]) is ODD
 
 
-def test_missing_adapter_lists_adapters_or_what_to_install() -> None:
+def test_missing_adapter_lists_adapters_or_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         wg.NoAdapterError, match=r"no adapter has 'voodoo' .*: Radeon via Vulkan; Iris via Vulkan"
     ):
@@ -104,10 +104,31 @@ def test_missing_adapter_lists_adapters_or_what_to_install() -> None:
     with pytest.raises(wg.NoAdapterError, match=r"this machine has no WebGPU adapter: .*(install|driver)"):
         choose_adapter([])
     only_opengl = wg.Adapter("llvmpipe", "OpenGL", "CPU", "")
+    monkeypatch.setattr("platform.system", lambda: "Linux")
     with pytest.raises(wg.NoAdapterError, match=r"'Vulkan' .* has: llvmpipe via OpenGL; .*(install|driver)"):
         choose_adapter([only_opengl], "Vulkan")
     with pytest.raises(wg.NoAdapterError, match="'no such adapter'"):
         wg.Device.request("no such adapter")
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("Vulkan#3", "no adapter has 'Vulkan#3' in its name or backend: the last that fits is #1"),
+        ("#9", "no adapter has '#9' in its name or backend: the last that fits is #2"),
+        ("Metal", "no adapter has 'Metal' in its name or backend"),
+        ("D3D12", "no adapter has 'D3D12' in its name or backend"),
+    ],
+)
+def test_a_driver_that_would_not_help_is_not_advised(
+    monkeypatch: pytest.MonkeyPatch, query: str, words: str
+) -> None:
+    """One of another system's backend, or of a backend that the machine has."""
+    monkeypatch.setattr("platform.system", lambda: "Linux")
+    found = "llvmpipe via Vulkan; Radeon via Vulkan; llvmpipe via OpenGL"
+    with pytest.raises(wg.NoAdapterError) as refused:
+        choose_adapter([SOFTWARE, DISCRETE, SOFTWARE_GL], query)
+    assert str(refused.value) == f"{words}; name a part of one that this machine has: {found}"
 
 
 @pytest.mark.parametrize(

@@ -100,12 +100,12 @@ def choose_adapter(adapters: Sequence[Adapter], query: str | None = None) -> Ada
     fitting = [adapter for adapter in adapters if wanted in str(adapter).lower()]
     if len(fitting) <= number:
         origin = " (from WGSLICE_ADAPTER)" * (os.environ.get("WGSLICE_ADAPTER") == query)
-        native = any(wanted in backend.lower() for backend in NATIVE_BACKENDS)
-        advice = f"; {driver_override()}{install_advice()}" * native
+        last = f": the last that fits is #{len(fitting) - 1}" * bool(fitting)
+        absent = not fitting and wanted in native_backend().lower()
+        advice = f"; {driver_override()}{install_advice()}" * absent
         raise NoAdapterError(
-            f"no adapter has {query!r}{origin} in its name or backend; this machine has: "
-            + "; ".join(map(str, adapters))
-            + advice
+            f"no adapter has {query!r}{origin} in its name or backend{last}; name a part of one that "
+            f"this machine has: {'; '.join(map(str, adapters))}{advice}"
         )
     # GPUs before software adapters, then native backends before OpenGL.
     fitting.sort(key=lambda each: (KIND_ORDER.index(each.kind), each.backend not in NATIVE_BACKENDS))
@@ -126,6 +126,11 @@ def driver_override() -> str:
     """Name the environment variables that restrict the Vulkan loader to some drivers, if any are set."""
     given = [f"{name}={os.environ[name]}" for name in DRIVER_VARIABLES if name in os.environ]
     return f"{' and '.join(given)} hides all other Vulkan drivers, correct or unset that; else " * bool(given)
+
+
+def native_backend() -> str:
+    """Return the backend that `install_advice` gives this operating system."""
+    return {"Darwin": "Metal", "Windows": "D3D12"}.get(platform.system(), "Vulkan")
 
 
 def install_advice() -> str:
