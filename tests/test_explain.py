@@ -89,10 +89,15 @@ def test_what_cannot_be_explained_is_refused(device: wg.Device) -> None:
         wg.explain(x, other)
     for more in ({"axis": 1}, {"device": None, "axis": 1}):
         explain: Any = wg.explain
-        with pytest.raises(TypeError, match=r"^explain: axis = 1: .* takes only device=; name the function"):
+        with pytest.raises(
+            TypeError, match=r"^explain: axis = 1: .* takes only device=; .* name the function"
+        ):
             explain(x, **more)
     with pytest.raises(TypeError, match=r"^explain: device is of type int: must be a Device, which "):
-        wg.explain(DESCRIPTORS["Slice"](), untyped(7))
+        wg.explain(DESCRIPTORS["Slice"](), device=untyped(7))
+    for what in (x, DESCRIPTORS["Slice"]()):
+        with pytest.raises(TypeError, match=r"^explain: slice\(.*; index first, as in explain\(x\[key\]\)"):
+            wg.explain(what, untyped(np.s_[::2]))
     with pytest.raises(wg.NoAdapterError, match="no adapter has 'voodoo' in its name or backend"):
         wg.explain(DESCRIPTORS["Slice"](), "voodoo")
     for nothing in (np.arange(4), None, wg.Slice1, device.compile(DESCRIPTORS["Slice"]())):

@@ -249,13 +249,15 @@ def explained_steps(capture: Capture) -> tuple[Step, ...]:
     )
 
 
-def device_among(device: AnyDevice = None, *more: object, **others: object) -> AnyDevice:
+def device_among(*more: Any, device: AnyDevice = None, **others: object) -> AnyDevice:
     """Return the device, the only argument that a view or a descriptor has."""
+    if more and isinstance(more[0], AnyDevice):
+        device, more = more[0], more[1:]
     if more or others:
         given, *_ = *(f"{name} = {value!r}" for name, value in others.items()), *map(repr, more)
         raise TypeError(
-            f"explain: {given}: a view or a descriptor takes only device=; name the function first, as in "
-            "explain(f, x, axis=1)"
+            f"explain: {given}: a view or a descriptor takes only device=; index first, as in "
+            "explain(x[key]), or name the function first, as in explain(f, x, axis=1)"
         )
     return device
 

@@ -7,6 +7,7 @@ the system also reads pages around a touched one.
 from __future__ import annotations
 
 import mmap
+import os
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -61,6 +62,11 @@ class Source:
     def __init__(self, array: Any) -> None:
         if not all(hasattr(array, name) for name in ("shape", "dtype", "__getitem__")):
             check_no_sequence(array)
+            if isinstance(array, str | bytes | os.PathLike):
+                raise TypeError(
+                    f"source is a path, {array!r}: must be an array; open it first, as with "
+                    'np.load(path, mmap_mode="r") or zarr.open_array(path, mode="r")'
+                )
             array = np.asarray(array)
         self.array = array
         self.shape = tuple(map(int, array.shape))
