@@ -114,7 +114,7 @@ def test_astype_keeps_bits_or_is_refused(device: wg.Device) -> None:
     codes = [code for code in "lq" if integers.dtype == code]  # except on Windows, C's `long` is as wide
     assert [wg.asarray(integers, device=device).astype(code).dtype.char for code in codes] == codes
     with pytest.raises(
-        NotImplementedError, match=r"astype: int16 to float32: nothing .*; use x.numpy\(\).astype"
+        NotImplementedError, match=r"astype: int16 to float32: nothing .*; use np.asarray\(x\).astype"
     ):
         x.astype(np.float32)
     with pytest.raises(TypeError, match="astype: dtype object: must be numbers or bools, not Python objects"):

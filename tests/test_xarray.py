@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -130,6 +131,28 @@ def test_operations_that_compute_are_refused(device: wg.Device) -> None:
     for call, words in refused.items():
         with pytest.raises((NotImplementedError, TypeError), match=words):
             call()
+
+
+@on_one_adapter
+def test_remedies_of_refused_operations_work(device: wg.Device) -> None:
+    """On the array of xarray's or Dask's that the caller has, not only on the tensor inside."""
+    x, expected = both(numbered((3, 4, 2), "int16"))
+    for each in (x, x.chunk(z=1).data):
+        with pytest.raises(wg.ComputationRefused, match=r"np\.asarray\(a\) for an xarray or Dask array a"):
+            np.asarray(each + 1)
+        check_same(np.asarray(each), expected.data)
+    remedies: dict[str, tuple[Move, Move]] = {
+        "shift(..., fill_value=0)": (lambda a: a.shift(z=1), lambda a: a.shift(z=1, fill_value=0)),
+        "pad(..., constant_values=0)": (lambda a: a.pad(x=1), lambda a: a.pad(x=1, constant_values=0)),
+        "where(mask, x.dtype.type(0))": (
+            lambda a: a.where(some_of(a)),
+            lambda a: a.where(some_of(a), a.dtype.type(0)),
+        ),
+    }
+    for words, (refused, remedy) in remedies.items():
+        with pytest.raises(wg.ComputationRefused, match=f"NaN needs floats.*{re.escape(words)}"):
+            refused(x)
+        check(remedy(x), remedy(expected))
 
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {

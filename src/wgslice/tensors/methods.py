@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache
 from typing import Any, Self, SupportsIndex, cast
 
@@ -37,6 +38,11 @@ from wgslice.layout_rules import (
 )
 from wgslice.plans.profiles import MAX_PLANS
 from wgslice.tensors.placed import Placed, SomePlaced, upper_modules, viewed, write
+
+FILLS = (
+    "; xarray's fill value NaN needs floats, others do not: shift(..., fill_value=0), pad(..., "
+    "constant_values=0), where(mask, x.dtype.type(0))"
+)
 
 
 class ArrayMethods(Placed):
@@ -252,9 +258,10 @@ class ArrayMethods(Placed):
             if not np.can_cast(self.dtype, element, cast("Any", casting)):
                 raise TypeError(f"cannot cast {self.dtype} to {element} according to the rule {casting!r}")
             if element != self.dtype:
+                fills = "xarray" in sys.modules and self.dtype.kind in "iu" and element.kind == "f"
                 raise ComputationRefused(
-                    f"{self.dtype} to {element}: nothing is converted on the GPU; use x.numpy().astype, or "
-                    "x.view for the same bits with another dtype"
+                    f"{self.dtype} to {element}: nothing is converted on the GPU; use np.asarray(x).astype, "
+                    f"or x.view for the same bits with another dtype{FILLS * fills}"
                 )
             # equal dtypes of C's types, such as int64 of `long` and `long long`, have classes of their own
             return self if as_is else ordered_copy(viewed(self, self.layout, dtype=element), order)

@@ -11,8 +11,9 @@ import numpy as np
 from wgslice.errors import ComputationRefused
 
 REMEDY = (
-    "tensors are moved, and nothing is computed on them: compute with x.numpy() or np.asarray(x), or pass x "
-    "to a library that supports DLPack, as torch.from_dlpack(x)"
+    "tensors are moved, and nothing is computed on them: compute with x.numpy(), or with np.asarray(a) for "
+    "an xarray or Dask array a of tensors, or pass x to a library that supports DLPack, as "
+    "torch.from_dlpack(x)"
 )
 
 XP = "import wgslice.array_api as xp; "
@@ -69,6 +70,39 @@ INSTEAD = {
     "tostring": "x.numpy().tobytes()",
     "transpose": "x.transpose(axes)",
     "tri": "wg.asarray(np.tri(n))",
+}
+
+# Replacements of PyTorch's and CuPy's names for what tensors have by another name.
+INSTEAD |= {
+    "as_tensor": "wg.asarray(array)",
+    "asnumpy": "x.numpy()",
+    "cat": "wg.concat((x, y), axis)",
+    "chunk": "np.array_split(x, sections, axis)",
+    "clone": "x.copy()",
+    "contiguous": "x.copy()",
+    "cpu": "x.numpy()",
+    "cuda": "x.to_device(device)",
+    "dim": "x.ndim",
+    "expand": "wg.broadcast_to(x, shape)",
+    "flip": "wg.flip(x, axis)",
+    "from_numpy": "wg.asarray(array)",
+    "gather": "np.take_along_axis(x, indices, axis)",
+    "get": "x.numpy()",
+    "index_select": "x.take(indices, axis)",
+    "is_contiguous": "x.is_packed",
+    "movedim": "wg.moveaxis(x, source, destination)",
+    "narrow": "x[start : start + length]",
+    "numel": "x.size",
+    "permute": "wg.permute(x, *order)",
+    "roll": "wg.roll(x, shift, axis)",
+    "split": "wg.split(x, indices_or_sections, axis)",
+    "t": "x.T",
+    "tensor": "wg.asarray(array)",
+    "tile": "wg.tile(x, repetitions)",
+    "to": "x.to_device(device)  # or x.numpy(), in host memory",
+    "to_numpy": "x.numpy()",
+    "unbind": "tuple(x)",
+    "unsqueeze": "np.expand_dims(x, axis)",
 }
 
 
@@ -169,8 +203,8 @@ class Uncomputed:
     if not TYPE_CHECKING:  # type checkers would accept any attribute
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Raise AttributeError with the remedy if NumPy arrays have the absent attribute."""
-            known = hasattr(np.ndarray, name) and not name.startswith("_")
+            """Raise AttributeError, with the remedy if other libraries' arrays have the attribute."""
+            known = name in INSTEAD or (hasattr(np.ndarray, name) and not name.startswith("_"))
             kind = AbsentComputation if known and name not in INSTEAD else AttributeError
             remedy = f": {remedy_of(name)}" if known else ""
             raise kind(f"'Tensor' object has no attribute {name!r}{remedy}", name=name, obj=self)
