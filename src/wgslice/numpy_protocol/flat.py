@@ -193,7 +193,7 @@ def repeated(
 
 def put(a: Tensor, ind: Tensor | ArrayLike, v: Any, mode: str = "raise") -> None:
     """Write values at indices of all elements, as `numpy.put`; modes "wrap" and "clip" read tensors back."""
-    check_tensor("a", a)
+    check_tensor("a", a, written=True)
     check_writeable(a)
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"mode = {mode!r}: must be 'raise', 'wrap' or 'clip'")
@@ -208,7 +208,7 @@ def put(a: Tensor, ind: Tensor | ArrayLike, v: Any, mode: str = "raise") -> None
 
 def place(arr: Tensor, mask: Any, vals: Any) -> None:
     """Write values in order where a mask is true, as `numpy.place`; for several, a tensor's is read back."""
-    check_tensor("arr", arr)
+    check_tensor("arr", arr, written=True)
     check_writeable(arr)
     check_no_sequence(vals)
     marked = as_mask(arr, mask)
@@ -223,7 +223,7 @@ def place(arr: Tensor, mask: Any, vals: Any) -> None:
 
 def putmask(a: Tensor, mask: Any, values: Any) -> None:
     """Write the values at the same places where a mask is true, as `numpy.putmask`."""
-    check_tensor("a", a)
+    check_tensor("a", a, written=True)
     check_writeable(a)
     marked = as_mask(a, mask)
     same = isinstance(values, Tensor) and values.shape == a.shape
@@ -247,7 +247,7 @@ def as_mask(x: Tensor, mask: Any) -> Tensor | NDArray[np.bool_]:
 
 def fill_diagonal(a: Tensor, val: Any, wrap: bool = False) -> None:
     """Write values to the main diagonal, repeated, as `numpy.fill_diagonal`."""
-    check_tensor("a", a)
+    check_tensor("a", a, written=True)
     if a.ndim < 2:
         raise ValueError(f"a has shape {a.shape}: array must be at least 2-d")
     if a.ndim > 2 and len(set(a.shape)) > 1:

@@ -108,6 +108,7 @@ def concatenated(
         raise ValueError("zero-dimensional arrays cannot be concatenated; stack joins them")
     (along,) = distinct_axes("axis", axis, len(first))
     rules.check_joinable([x.shape for x in tensors], along, "arrays[{}]")
+    check_one_axis(axis)
     return joined(tensors, [x.layout for x in tensors], along, out)
 
 
@@ -120,6 +121,7 @@ def stacked(arrays: Iterable[Tensor], axis: SupportsIndex = 0, out: Tensor | Non
             raise ValueError(f"arrays[{number}] has shape {x.shape}: must be {first} as arrays[0] has")
     (along,) = distinct_axes("axis", axis, len(first) + 1)
     return joined(tensors, [unsqueezed(x.layout, [along]) for x in tensors], along, out)
+    check_one_axis(axis)
 
 
 def joined(tensors: list[Tensor], layouts: Sequence[Layout], along: int, out: Tensor | None) -> Tensor:
@@ -133,6 +135,14 @@ def joined(tensors: list[Tensor], layouts: Sequence[Layout], along: int, out: Te
 
 def alike(arrays: Iterable[Tensor]) -> list[Tensor]:
     """Return tensors as a list; refuses an empty one, and different dtypes."""
+def check_one_axis(axis: object) -> None:
+    """Raise TypeError for a second array by position, before it is read back as axes."""
+    if isinstance(axis, Tensor | np.ndarray) and axis.ndim:
+        raise TypeError(
+            f"axis is of type {type(axis).__name__}: must be an integer; join arrays as one sequence, [x, y]"
+        )
+
+
     tensors = list(arrays)
     if not tensors:
         raise ValueError("arrays is empty: name at least one tensor")
@@ -227,7 +237,7 @@ def tensors_of(
         check_no_sequence(each)
     given = [each if isinstance(each, Tensor) else np.asarray(each) for each in sequence]
     if out is not None:
-        check_tensor("out", out)
+        check_tensor("out", out, written=True)
         if dtype is not None:
             raise TypeError("out and dtype are both given: out has a dtype of its own")
     first: Tensor = next(each for each in (*given, out) if isinstance(each, Tensor))

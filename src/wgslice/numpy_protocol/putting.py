@@ -74,7 +74,7 @@ def put(
            [2, 0, 0, 5]], dtype=int32)
     """
     with named("put"):
-        check_tensor("x", x)
+        check_tensor("x", x, written=True)
         along = distinct_axes("axis", axis, x.ndim)[0]
         places = as_indices(indices)
         if overlap not in get_args(Repeated):
@@ -89,7 +89,7 @@ def put_along_axis(
 ) -> None:
     """Write an element for each index along a dimension, as `numpy.put_along_axis`."""
     with named("put_along_axis"):
-        check_tensor("x", x)
+        check_tensor("x", x, written=True)
         layout = x.layout if axis is not None else reshaped(x.layout, (x.size,))
         if layout is None:
             raise ValueError(f"shape {x.shape} with strides {x.strides} has no flat view: give an axis")

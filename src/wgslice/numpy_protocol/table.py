@@ -82,7 +82,7 @@ def each_of(arrays: tuple[Any, ...], view: Callable[[Tensor], Tensor], of_others
 
 def copyto(dst: Tensor, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """Write into a tensor, where a mask is true if there is one."""
-    check_tensor("dst", dst)
+    check_tensor("dst", dst, written=True)
     np.can_cast(dst.dtype, dst.dtype, cast("Any", casting))  # refuses unknown words
     value = src if isinstance(src, Tensor) else placed.as_copied(src, dst.dtype, casting)
     if where is True:

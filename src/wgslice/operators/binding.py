@@ -174,7 +174,7 @@ def output_for(
     """Return `out`, checked for a result of `x`, or a new tensor; `before` and `behind` extend errors."""
     if out is None:
         return allocate(sizes, x.dtype, x.device, zeroed=zeroed)
-    check_tensor("out", out)
+    check_tensor("out", out, written=True)
     check_destination(out, x.dtype, "out")
     if out.shape != tuple(sizes):
         raise ValueError(f"out has sizes {out.shape}: must be {before}{tuple(sizes)}{behind}")

@@ -143,7 +143,7 @@ class CompiledOperator:
                 zeroed = self._planner_on_zeros is not None or not self.output.layout.is_packed
                 buffer = self.device.reused_buffer(self.output.nbytes, zeroed=zeroed)
                 out = Tensor(self.device, buffer, self.output.dtype, self.output.layout)
-            check_tensor("out", out)
+            check_tensor("out", out, written=True)
             encoder = self.device.create_encoder()
             play(self.device, encoder, self._bound(x, out, offsets, check_alive, fresh=fresh))
             self.device.submit(encoder)

@@ -125,7 +125,7 @@ def from_texture(
         if isinstance(out, np.ndarray):
             check_writeable(out, "out")
         elif out is not None:
-            check_tensor("out", out)
+            check_tensor("out", out, written=True)
             check_destination(out, out.dtype, "out")
         if out is not None:
             check_dtype("out", out.dtype, texture.format, texels)

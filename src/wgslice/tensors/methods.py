@@ -258,7 +258,7 @@ class ArrayMethods(Placed):
             if not np.can_cast(self.dtype, element, cast("Any", casting)):
                 raise TypeError(f"cannot cast {self.dtype} to {element} according to the rule {casting!r}")
             if element != self.dtype:
-                fills = "xarray" in sys.modules and self.dtype.kind in "iu" and element.kind == "f"
+                fills = "xarray" in sys.modules and self.dtype.kind in "biu" and element.kind == "f"
                 raise ComputationRefused(
                     f"{self.dtype} to {element}: nothing is converted on the GPU; use np.asarray(x).astype, "
                     f"or x.view for the same bits with another dtype{FILLS * fills}"

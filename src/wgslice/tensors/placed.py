@@ -197,12 +197,11 @@ def has_tensors(value: object) -> bool:
     )
 
 
-def check_tensor(name: str, value: object) -> None:
-    """Raise TypeError unless the value is a tensor."""
+def check_tensor(name: str, value: object, *, written: bool = False) -> None:
+    """Raise TypeError unless the value is a tensor, to be read or `written`."""
     if not isinstance(value, Placed):
-        raise TypeError(
-            f"{name} is of type {type(value).__name__}: must be a Tensor; asarray({name}) makes one"
-        )
+        remedy = "give NumPy x.numpy() to write x to an array" if written else f"asarray({name}) makes one"
+        raise TypeError(f"{name} is of type {type(value).__name__}: must be a Tensor; {remedy}")
 
 
 def read_into(tensor: Placed, data: NDArray[np.uint8]) -> None:
@@ -269,7 +268,7 @@ def copyto(dst: Placed, src: Placed | ArrayLike) -> None:
     array([0, 1, 1, 3, 2, 5])
     """
     with named("copyto"):
-        check_tensor("dst", dst)
+        check_tensor("dst", dst, written=True)
         write(dst, src if isinstance(src, Placed) else as_copied(src, dst.dtype))
 
 
