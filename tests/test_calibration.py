@@ -22,7 +22,10 @@ import wgslice as wg
 from wgslice.calibration import tune
 from wgslice.calibration.measure import (
     COMPARED,
+    COMPARED_NBYTES,
     CONSTANTS,
+    MANY_COPIES,
+    ROW_NBYTES,
     compare_constants,
     constants_of,
     with_constants,
@@ -181,6 +184,37 @@ def test_a_comparison_without_difference_finds_no_factor(
 
     monkeypatch.setattr("wgslice.calibration.measure.seconds", seconds)
     assert compare_constants(device) == {}
+
+
+@pytest.mark.parametrize("name", COMPARED)
+@pytest.mark.parametrize(
+    ("found", "taken"),
+    [
+        ([1.5], 1.5),  # which is not beyond the factor, and not measured again
+        ([0.1, 0.9], 0.9),
+        ([0.1, 0.2], 0.2),
+        ([9.0, 5.0], 5.0),
+        ([0.1, 9.0], 1.0),
+    ],
+    ids=str,
+)
+def test_a_constant_differs_if_two_measurements_agree(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, name: str, found: list[float], taken: float
+) -> None:
+    known, left = constants_of(device.limits.profile), list(found)
+
+    def measure(*_: object, **__: object) -> dict[str, float]:
+        """Seconds from which the known constants follow, but for the one that differs."""
+        constants = known | {name: known[name] * left.pop(0)}
+        copies_s = (MANY_COPIES - 1) * constants["copy_s"]
+        dispatch_s = (COMPARED_NBYTES - ROW_NBYTES) / constants["shader_bytes_per_s"]
+        short_s = {"one copy": 1e-3, "small dispatch": 1e-3, "large copy": 1.0}
+        return {**short_s, "many copies": 1e-3 + copies_s, "large dispatch": 1e-3 + dispatch_s}
+
+    monkeypatch.setattr("wgslice.calibration.measure.measure", measure)
+    expected = {each: known[each] * (taken if each == name else 1) for each in COMPARED}
+    assert compare_constants(device) == pytest.approx(expected)
+    assert not left
 
 
 @pytest.mark.parametrize(
