@@ -222,6 +222,10 @@ def test_opengl_instead_of_vulkan_warns(
 def test_wrap_accepts_devices_only() -> None:
     with pytest.raises(TypeError, match=r"Device.wrap: wgpu_device is of type str: must be a wgpu.GPUDevice"):
         wg.Device.wrap(cast("Any", "device"))
+    with pytest.raises(
+        TypeError, match=r"^Device: wgpu_device is of type str: .*; Device.request\(name\) make"
+    ):
+        wg.Device(cast("Any", "vulkan"))
     with pytest.raises(wg.NoAdapterError):
         wg.Device.request("42")
 

@@ -1,6 +1,11 @@
-"""Exceptions of this package, and the context manager that prefixes errors with an operator's name."""
+"""Exceptions of this package, the prefix of an operator's name, and errors of calls that do not fit."""
 
 from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from numpy.exceptions import AxisError
 
@@ -59,3 +64,50 @@ class named:  # noqa: N801 -- reads as a function where it is used; a class cost
             error.args = (f"{self.operator}: {error}",)
         elif error is not None and hasattr(error, "__notes__"):  # an error of wgpu's
             error.add_note(f"raised by {self.operator}")
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+PYTORCH_WORDS = {"dim": ("axis",), "dims": ("axis", "axes")}  # with what they are called here
+
+
+def fitted(remedy: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator of public functions: arguments that do not fit raise an error with the signature."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return function(*args, **kwargs)
+            except TypeError as error:
+                if getattr(error.__traceback__, "tb_next", None) is None:  # the function has not begun
+                    check_fit(function, args, kwargs, remedy)
+                raise
+
+        return call
+
+    return decorate
+
+
+def check_fit(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], remedy: str
+) -> None:
+    """Raise TypeError with the signature, and a remedy if there is one, unless the arguments fit."""
+    signature = inspect.signature(function)
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        given = signature.parameters
+        by_name = [each.name for each in given.values() if each.kind is inspect.Parameter.KEYWORD_ONLY]
+        words = [(word, name) for word in kwargs for name in PYTORCH_WORDS.get(word, ()) if name in given]
+        if words:
+            remedy = remedy or f"write {words[0][1]}= for {words[0][0]}="
+        elif by_name and str(error).startswith("too many"):
+            remedy = remedy or f"give {', '.join(by_name)} by name"
+        shown = [each.replace(annotation=each.empty) for name, each in given.items() if name != "self"]
+        special = function.__name__ in ("__call__", "__init__")  # of the first argument
+        called = type(args[0]).__name__ if special else function.__name__
+        signed = f"{called}{signature.replace(parameters=shown, return_annotation=signature.empty)}"
+        advice = f"; {remedy}" * bool(remedy)
+        raise TypeError(f"{called}: {error}; the signature is {signed}{advice}") from None

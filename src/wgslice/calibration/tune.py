@@ -20,7 +20,7 @@ from wgslice.calibration.measure import (
 )
 from wgslice.calibration.store import VARIABLE, Machine, Record, find, keep, say
 from wgslice.calibration.verdict import verdict
-from wgslice.errors import OutOfDeviceMemory, named
+from wgslice.errors import OutOfDeviceMemory, fitted, named
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device, checked_device, shipped_profile
 from wgslice.plans.profiles import Costs, Profile
@@ -122,6 +122,7 @@ class Tuning:
         return f"Tuning({self.device}, {len(self.record.constants)} constants, {self.seconds:.1f} s)"
 
 
+@fitted()
 def tune(
     device: Device | str | None = None, *, progress: Callable[[float, str], None] | None = None
 ) -> Tuning:

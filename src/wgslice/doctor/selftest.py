@@ -13,7 +13,7 @@ from wgslice.doctor.copies import copy_trials
 from wgslice.doctor.indexing import index_trials
 from wgslice.doctor.trials import Trial, run_trials, with_few_pipelines
 from wgslice.doctor.windows import window_trials
-from wgslice.errors import named
+from wgslice.errors import fitted, named
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.capture import refuse_in_capture
 from wgslice.gpu.device import Device, checked_device
@@ -98,6 +98,7 @@ class SelfTest:
         return "\n".join([head, *(f"  {test}" for test in self.kernels)])
 
 
+@fitted()
 def selftest(
     device: Device | str | None = None, *, progress: Callable[[float, str], None] | None = None
 ) -> SelfTest:

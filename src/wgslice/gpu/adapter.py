@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakSet
 
-from wgslice.errors import NoAdapterError
+from wgslice.errors import NoAdapterError, fitted
 from wgslice.gpu.native import check_process
 from wgslice.gpu.protocols import GPUDevice
 from wgslice.plans.profiles import CPU, GPU, STAGING_NBYTES, TILE_NBYTES, WIDE_TILE_SIDES
@@ -162,6 +162,7 @@ def install_advice() -> str:
     )
 
 
+@fitted()
 def adapters() -> list[Adapter]:
     """List the adapters of this machine.
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from threading import Lock
 from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, cast
 
-from wgslice.errors import DeviceLostError, OutOfDeviceMemory, named
+from wgslice.errors import DeviceLostError, OutOfDeviceMemory, fitted, named
 from wgslice.gpu.adapter import (
     Adapter,
     adapters,
@@ -82,7 +82,9 @@ class Device:
     True
     """
 
+    @fitted("Device.request(name) makes a device")
     def __init__(self, wgpu_device: GPUDevice) -> None:
+        check_device_type("Device", wgpu_device)
         self.wgpu_device: Any = wgpu_device  # Any to callers, since wgpu ships no types
         self.queue: Queue = wgpu_device.queue
         self.adapter = describe_adapter(wgpu_device.adapter)
@@ -169,12 +171,7 @@ class Device:
         NoAdapterError
             A limit of the device is too low for the kernels; the message names it.
         """
-        import wgpu
-
-        if not isinstance(wgpu_device, wgpu.GPUDevice):
-            raise TypeError(
-                f"Device.wrap: wgpu_device is of type {type(wgpu_device).__name__}: must be a wgpu.GPUDevice"
-            )
+        check_device_type("Device.wrap", wgpu_device)
         check_process()
         with named("Device.wrap"), translated_errors, process_lock:
             device: Device | None = getattr(wgpu_device, WRAPPED, None)
@@ -328,12 +325,24 @@ def buffer_nbytes(nbytes: int) -> int:
     return max(-(-nbytes // 16) * 16, 16)
 
 
+def check_device_type(name: str, wgpu_device: object) -> None:
+    """Raise TypeError, beginning with a name, unless the value is a wgpu.GPUDevice."""
+    import wgpu
+
+    if not isinstance(wgpu_device, wgpu.GPUDevice):
+        raise TypeError(
+            f"{name}: wgpu_device is of type {type(wgpu_device).__name__}: must be a wgpu.GPUDevice; "
+            "Device.request(name) makes a device"
+        )
+
+
 AnyDevice: TypeAlias = Device | str | None  # arguments of `checked_device`
 
 default_devices: list[Device] = []  # at most one
 shared_devices: list[Device] = []  # at most one per adapter
 
 
+@fitted("other functions take device=name, and Device.request(name) makes one")
 def default_device() -> Device:
     """Return the device that is used by default: made once, then shared until it is lost.
 

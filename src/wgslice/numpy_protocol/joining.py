@@ -11,7 +11,7 @@ import numpy as np
 from wgslice.arguments import OneOrMore, checked_shape, distinct_axes, one_or_more
 from wgslice.docstrings import NO_AXIS, NO_TENSOR, documented
 from wgslice.dtypes import DType
-from wgslice.errors import named
+from wgslice.errors import fitted, named
 from wgslice.layout import Layout
 from wgslice.layout_rules import unsqueezed
 from wgslice.numpy_protocol import copies as rules
@@ -21,6 +21,7 @@ from wgslice.tensors.placed import check_no_sequence, check_tensor, viewed
 from wgslice.tensors.tensor import Tensor
 
 
+@fitted()
 def concat(arrays: Iterable[Tensor], axis: SupportsIndex | None = 0) -> Tensor:
     """Join tensors along a dimension; the semantics are those of `numpy.concatenate`.
 
@@ -57,6 +58,7 @@ def concat(arrays: Iterable[Tensor], axis: SupportsIndex | None = 0) -> Tensor:
         return concatenated(arrays, axis)
 
 
+@fitted()
 def stack(arrays: Iterable[Tensor], axis: SupportsIndex = 0) -> Tensor:
     """Join tensors along a new dimension; the semantics are those of `numpy.stack`.
 
@@ -106,9 +108,9 @@ def concatenated(
     first = tensors[0].shape
     if not first:
         raise ValueError("zero-dimensional arrays cannot be concatenated; stack joins them")
+    check_one_axis(axis)
     (along,) = distinct_axes("axis", axis, len(first))
     rules.check_joinable([x.shape for x in tensors], along, "arrays[{}]")
-    check_one_axis(axis)
     return joined(tensors, [x.layout for x in tensors], along, out)
 
 
@@ -119,9 +121,9 @@ def stacked(arrays: Iterable[Tensor], axis: SupportsIndex = 0, out: Tensor | Non
     for number, x in enumerate(tensors):
         if x.shape != first:
             raise ValueError(f"arrays[{number}] has shape {x.shape}: must be {first} as arrays[0] has")
+    check_one_axis(axis)
     (along,) = distinct_axes("axis", axis, len(first) + 1)
     return joined(tensors, [unsqueezed(x.layout, [along]) for x in tensors], along, out)
-    check_one_axis(axis)
 
 
 def joined(tensors: list[Tensor], layouts: Sequence[Layout], along: int, out: Tensor | None) -> Tensor:
@@ -133,8 +135,6 @@ def joined(tensors: list[Tensor], layouts: Sequence[Layout], along: int, out: Te
         return copies.delivered(rules.joined(copies, tensors, layouts, along, result), out)
 
 
-def alike(arrays: Iterable[Tensor]) -> list[Tensor]:
-    """Return tensors as a list; refuses an empty one, and different dtypes."""
 def check_one_axis(axis: object) -> None:
     """Raise TypeError for a second array by position, before it is read back as axes."""
     if isinstance(axis, Tensor | np.ndarray) and axis.ndim:
@@ -143,6 +143,8 @@ def check_one_axis(axis: object) -> None:
         )
 
 
+def alike(arrays: Iterable[Tensor]) -> list[Tensor]:
+    """Return tensors as a list; refuses an empty one, and different dtypes."""
     tensors = list(arrays)
     if not tensors:
         raise ValueError("arrays is empty: name at least one tensor")
@@ -171,6 +173,7 @@ def unstack(x: Tensor, /, *, axis: SupportsIndex = 0) -> tuple[Tensor, ...]:
         return tuple(viewed(x, x.layout.permuted([along, *others])))
 
 
+@fitted()
 def split(x: Tensor, indices_or_sections: OneOrMore, axis: SupportsIndex = 0) -> list[Tensor]:
     """Split a tensor into views along a dimension; the semantics are those of `numpy.split`.
 

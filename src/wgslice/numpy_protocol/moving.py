@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wgslice.arguments import OneOrMore, checked_shape, distinct_axes, flat_integers, one_or_more
 from wgslice.dtypes import check_same_dtype
-from wgslice.errors import ComputationRefused, named
+from wgslice.errors import ComputationRefused, fitted, named
 from wgslice.layout import Layout
 from wgslice.layout_rules import (
     MODES,
@@ -39,6 +39,7 @@ from wgslice.tensors.placed import (
 from wgslice.tensors.tensor import Tensor
 
 
+@fitted()
 def pad(
     x: Tensor,
     pad_width: ArrayLike | Mapping[SupportsIndex, Any],
@@ -186,6 +187,7 @@ def checked_widths(pad_width: ArrayLike | Mapping[SupportsIndex, Any], rank: int
     return [(before, behind) for before, behind in np.broadcast_to(given, (rank, 2)).tolist()]
 
 
+@fitted()
 def roll(x: Tensor, shift: OneOrMore, axis: OneOrMore | None = None) -> Tensor:
     """Shift elements cyclically; the semantics are those of `numpy.roll`.
 
@@ -291,6 +293,7 @@ def indices_of(segments: Sequence[Segment]) -> NDArray[np.int64]:
     return found
 
 
+@fitted()
 def tile(x: Tensor, repetitions: OneOrMore) -> Tensor:
     """Repeat a tensor along its dimensions; the semantics are those of `numpy.tile`.
 
@@ -332,6 +335,7 @@ def tile(x: Tensor, repetitions: OneOrMore) -> Tensor:
             return rules.tile(copies, x, layout, counts)
 
 
+@fitted()
 def repeat(x: Tensor, repeats: OneOrMore, axis: SupportsIndex | None = None) -> Tensor:
     """Repeat each element; the semantics are those of `numpy.repeat`.
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wgslice.arguments import distinct_axes
-from wgslice.errors import named
+from wgslice.errors import fitted, named
 from wgslice.layout_rules import reshaped
 from wgslice.numpy_protocol.taking import along_axis, as_indices
 from wgslice.tensors.assignment import assign
@@ -18,6 +18,7 @@ from wgslice.tensors.tensor import Tensor
 Repeated: TypeAlias = Literal["last", "refuse", "disjoint"]
 
 
+@fitted()
 def put(
     x: Tensor,
     indices: Tensor | ArrayLike,

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from numpy.typing import NDArray
 
 from wgslice.dtypes import check_same_dtype
-from wgslice.errors import named
+from wgslice.errors import fitted, named
 from wgslice.gpu.capture import refuse_in_capture
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_bound, check_encoder, check_still_alive, keep
@@ -112,6 +112,7 @@ class CompiledOperator:
         with named(self.name):
             return self._bound(input, output, offsets, check_still_alive).plan
 
+    @fitted()
     def __call__(self, x: Tensor, out: Tensor | None = None, *, offsets: Tensor | None = None) -> Tensor:
         """Run on a tensor.
 
@@ -149,6 +150,7 @@ class CompiledOperator:
             self.device.submit(encoder)
         return out
 
+    @fitted()
     def record(
         self,
         encoder: CommandEncoder,
@@ -192,6 +194,7 @@ class CompiledOperator:
             check_encoder(self.device, encoder)
             play(self.device, encoder, self._bound_by_caller(input, output, offsets))
 
+    @fitted()
     def bind(self, *, input: Binding, output: Binding, offsets: Binding | None = None) -> BoundOperator:
         """Bind buffers once, to record their plan again and again.
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, SupportsIndex, TypeAlias
 
 from wgslice.arguments import Integers, integer
-from wgslice.errors import named
+from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_encoder, check_still_alive, keep
 from wgslice.gpu.native import Region
@@ -237,6 +237,7 @@ class CompiledTextureCopy:
             self.device.submit(self._record(None, input, output, check_alive))
         return output
 
+    @fitted()
     def record(
         self,
         encoder: CommandEncoder,

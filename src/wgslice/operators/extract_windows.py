@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wgslice.arguments import Integers
-from wgslice.errors import named
+from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
 from wgslice.operators.binding import TensorDesc, check_descs, output_for
@@ -96,6 +96,7 @@ class ExtractWindows(Descriptor):
         )
 
 
+@fitted()
 def extract_windows(
     x: Tensor,
     offsets: ArrayLike | Tensor,

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wgslice.errors import named
+from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
 from wgslice.operators.binding import TensorDesc, check_descs
@@ -109,6 +109,7 @@ def hinting(function: Callable[Arguments, None]) -> Callable[Arguments, None]:
 
 
 @hinting
+@fitted()
 def insert_windows(
     x: Tensor,
     offsets: ArrayLike | Tensor,

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from wgslice.arguments import Integers, OneOrMore, checked_shape, integers
 from wgslice.dialects.window import Window
-from wgslice.errors import WindowError, named
+from wgslice.errors import WindowError, fitted, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import BoundLayout, run, run_copy
 from wgslice.layout import Layout
@@ -117,6 +117,7 @@ class Slice(WindowDescriptor):
         return window
 
 
+@fitted()
 def slice1(
     x: Tensor,
     offsets: Integers,
@@ -181,6 +182,7 @@ def slice1(
         return cut(x, windowed(x.layout, starts, extents, steps, filled), out, remedy)
 
 
+@fitted("x[key] takes slices")
 def slice(
     x: Tensor,
     offsets: Integers,
@@ -291,6 +293,7 @@ class SliceGrad(WindowDescriptor):
         return CompiledOperator(device, "SliceGrad", *sides, kept, planner_on_zeros=zeroed)
 
 
+@fitted()
 def slice_grad(
     g: Tensor,
     offsets: Integers,

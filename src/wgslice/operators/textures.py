@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import Integers, integer
 from wgslice.dtypes import DType
-from wgslice.errors import named
+from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive
 from wgslice.gpu.native import Region
@@ -55,6 +55,7 @@ def from_texture(
     aspect: Aspect = ...,
     out: NDArray[Any],
 ) -> NDArray[Any]: ...
+@fitted()
 def from_texture(
     texture: Texture,
     *,
@@ -141,6 +142,7 @@ def from_texture(
         return result
 
 
+@fitted()
 def map_texture(
     texture: Texture,
     *,
@@ -207,6 +209,7 @@ def map_texture(
         return map_texels(device, region, side).reshape(shape)
 
 
+@fitted()
 def copy_to_texture(
     x: Tensor,
     texture: Texture,

@@ -23,7 +23,7 @@ from wgslice.arguments import (
     value_of,
 )
 from wgslice.dtypes import DType
-from wgslice.errors import WindowError, named
+from wgslice.errors import WindowError, fitted, named
 from wgslice.layout import Layout
 from wgslice.layout_rules import unsqueezed
 from wgslice.plans.copy import plan_anew
@@ -252,6 +252,7 @@ def checked_strides(
     return steps, np.ascontiguousarray(np.broadcast_to(bits, count))
 
 
+@fitted()
 def tile_offsets(shape: OneOrMore, tile: OneOrMore, overlap: OneOrMore = 0) -> NDArray[np.int64]:
     """Compute the offsets of tiles that cover a tensor, for `extract_windows` and `insert_windows`.
 

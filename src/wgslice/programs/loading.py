@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import MAX_RANK
 from wgslice.dtypes import DType, element_dtype
-from wgslice.errors import named
+from wgslice.errors import fitted, named
 from wgslice.gpu.capture import Place, refuse_in_capture
 from wgslice.gpu.device import AnyDevice, Device, checked_device
 from wgslice.gpu.handles import check_fits
@@ -295,6 +295,7 @@ def dtype_of(name: str, where: str) -> DType:
         raise ValueError(f"{where}: dtype {name!r}: {error}; import ml_dtypes for its dtypes") from None
 
 
+@fitted()
 def load_program(
     folder: str | os.PathLike[str], device: AnyDevice = None, *, trusted: bool = False
 ) -> Program:

@@ -13,7 +13,7 @@ from weakref import proxy
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.errors import named
+from wgslice.errors import fitted, named
 from wgslice.gpu.capture import (
     Capture,
     Place,
@@ -130,6 +130,7 @@ class Program:
         """Names of the parameters."""
         return tuple(self._parameters)
 
+    @fitted("name the tensors, as in program(x=x)")
     def __call__(self, **bindings: Binding) -> Any:
         """Run on tensors or buffers.
 
@@ -165,6 +166,7 @@ class Program:
             self.device.submit(encoder)
             return self._returned(bound)
 
+    @fitted("name the tensors, as in program.record(encoder, x=x)")
     def record(self, encoder: CommandEncoder, **bindings: Binding) -> Any:
         """Record into a command encoder, which the caller finishes and submits.
 
@@ -352,6 +354,7 @@ def tensors_of(result: Any) -> list[Tensor]:
     return found
 
 
+@fitted("name the tensors, as in capture(f, x=x)")
 def capture(function: Callable[..., Any], /, **tensors: Tensor) -> Program:
     """Capture what a function submits, instead of running it, to replay it on other tensors.
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import MAX_RANK
 from wgslice.dialects.basic import Selection, basic_index
-from wgslice.errors import named
+from wgslice.errors import fitted, named
 from wgslice.gpu.capture import refuse_in_capture
 from wgslice.gpu.device import AnyDevice, Device, checked_device
 from wgslice.gpu.protocols import Buffer
@@ -171,6 +171,7 @@ class Ring:
 POLL_SECONDS = 0.1  # between checks for an interrupt, which waits block on Windows
 
 
+@fitted()
 def stream(
     source: Any,
     key: Any,

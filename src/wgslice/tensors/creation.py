@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from wgslice.arguments import Integers, OneOrMore, checked_offset, checked_shape, copy_choice, integers
 from wgslice.dtypes import AnyDType, DType, element_dtype, native_array
-from wgslice.errors import named
+from wgslice.errors import fitted, named
 from wgslice.gpu.device import AnyDevice, checked_device
 from wgslice.gpu.handles import check_alive, check_buffer_type, check_fits, check_usable, owning_device
 from wgslice.gpu.protocols import Buffer
@@ -20,6 +20,7 @@ from wgslice.tensors.sequences import check_not_converted, joined
 from wgslice.tensors.tensor import Tensor, allocate, from_host
 
 
+@fitted()
 def asarray(
     array: ArrayLike | Tensor, *, dtype: AnyDType = None, device: AnyDevice = None, copy: bool | None = None
 ) -> Tensor:
@@ -92,6 +93,7 @@ def check_may_copy(copy: bool | None, route: str) -> None:
         raise ValueError(f"copy=False: elements have to be copied {route}; leave it out")
 
 
+@fitted()
 def from_dlpack(x: Any, device: AnyDevice = None) -> Tensor:
     """Upload an array of another library, such as PyTorch, through the DLPack protocol.
 
@@ -135,6 +137,7 @@ def default_element(dtype: AnyDType) -> DType:
     return element_dtype(np.float64 if dtype is None else dtype)
 
 
+@fitted()
 def empty(shape: OneOrMore, dtype: AnyDType = np.float64, *, device: AnyDevice = None) -> Tensor:
     """Make a tensor with arbitrary content, to be written.
 
@@ -175,6 +178,7 @@ def empty(shape: OneOrMore, dtype: AnyDType = np.float64, *, device: AnyDevice =
         return allocate(checked_shape(shape), default_element(dtype), chosen, zeroed=False)
 
 
+@fitted()
 def zeros(shape: OneOrMore, dtype: AnyDType = np.float64, *, device: AnyDevice = None) -> Tensor:
     """Make a tensor of zeros.
 
@@ -203,6 +207,7 @@ def zeros(shape: OneOrMore, dtype: AnyDType = np.float64, *, device: AnyDevice =
         return allocate(checked_shape(shape), default_element(dtype), checked_device(device))
 
 
+@fitted()
 def arange(
     start: float,
     stop: float | None = None,
@@ -249,6 +254,7 @@ def arange(
     return asarray(array, device=device)
 
 
+@fitted()
 def from_buffer(
     gpu_buffer: Buffer,
     shape: OneOrMore,
@@ -316,6 +322,7 @@ def from_buffer(
         return Tensor(device, gpu_buffer, element, layout)
 
 
+@fitted()
 def full(
     shape: OneOrMore, fill_value: Tensor | ArrayLike, dtype: AnyDType = None, *, device: AnyDevice = None
 ) -> Tensor:
@@ -362,6 +369,7 @@ def full(
         return made
 
 
+@fitted()
 def ones(shape: OneOrMore, dtype: AnyDType = np.float64, *, device: AnyDevice = None) -> Tensor:
     """Make a tensor of ones.
 

@@ -23,7 +23,7 @@ from wgslice.docstrings import (
     documented,
 )
 from wgslice.dtypes import element_dtype
-from wgslice.errors import ComputationRefused, named
+from wgslice.errors import ComputationRefused, fitted, named
 from wgslice.gpu.recording import BoundLayout, run_copy
 from wgslice.layout import Layout
 from wgslice.layout_rules import (
@@ -134,6 +134,7 @@ class ArrayMethods(Placed):
         *(NO_INTEGER, NO_INDEX, NO_AXIS, NO_MEMORY),
         axis=("int, optional", "The dimension; by default all elements in row-major order."),
     )
+    @fitted()
     def take(
         self,
         indices: Any,
@@ -161,6 +162,7 @@ class ArrayMethods(Placed):
         repeats=("int or sequence of int", "Copies of each element along `axis`, at least 0."),
         axis=("int, optional", "The dimension that grows; by default the tensor is flattened."),
     )
+    @fitted()
     def repeat(self, repeats: OneOrMore, axis: SupportsIndex | None = None) -> Self:
         """Copy the tensor with each element repeated along a dimension, or flattened, as `numpy.repeat`."""
         repeated: Self = self._dispatched("repeat", repeats, axis)
@@ -339,6 +341,7 @@ class ArrayMethods(Placed):
         ("ValueError", "The size of an axis is not 1."),
         axis=("int or sequence of int, optional", "Dimensions to drop; by default all of size 1."),
     )
+    @fitted()
     def squeeze(self, axis: OneOrMore | None = None) -> Self:
         """View the tensor without the dimensions `axis` of size 1, as `wgslice.squeeze` describes."""
         with named("squeeze"):

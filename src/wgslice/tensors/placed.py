@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wgslice.dtypes import DType, check_same_dtype
-from wgslice.errors import named
+from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.native import exposed, is_exposed
@@ -229,6 +229,7 @@ def packed_bytes(tensor: Placed) -> tuple[Buffer, int, CommandEncoder | None]:
     return packed.buffer, 0, encoder
 
 
+@fitted()
 def copyto(dst: Placed, src: Placed | ArrayLike) -> None:
     """Copy a tensor, an array or a scalar into a tensor or view, as `numpy.copyto` does.
 

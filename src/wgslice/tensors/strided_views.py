@@ -15,12 +15,13 @@ from wgslice.arguments import (
     integers,
     one_or_more,
 )
-from wgslice.errors import named
+from wgslice.errors import fitted, named
 from wgslice.layout import Layout
 from wgslice.tensors.placed import READ_ONLY, check_tensor, viewed
 from wgslice.tensors.tensor import Tensor
 
 
+@fitted()
 def as_strided(x: Tensor, shape: OneOrMore, strides: Integers, *, offset: SupportsIndex = 0) -> Tensor:
     """View elements of a tensor by any strides, as `numpy.lib.stride_tricks.as_strided` does.
 

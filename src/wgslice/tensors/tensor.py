@@ -18,7 +18,7 @@ from wgslice.docstrings import (
     documented,
 )
 from wgslice.dtypes import AnyDType, DType
-from wgslice.errors import named
+from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device, checked_device
 from wgslice.gpu.transfer import ArrayPromise, upload
 from wgslice.tensors.assignment import assign
@@ -89,6 +89,9 @@ class Tensor(Uncomputed, ArrayMethods):
     """
 
     __slots__ = ("__weakref__",)
+
+    if not TYPE_CHECKING:  # type checkers have the signature of `Placed`
+        __init__ = fitted("asarray(array) makes a tensor")(ArrayMethods.__init__)
 
     def __post_init__(self) -> None:
         if "dask" in sys.modules:

@@ -10,12 +10,13 @@ from numpy.exceptions import AxisError
 
 from wgslice.arguments import Integers, OneOrMore, checked_shape, distinct_axes, integer, one_or_more
 from wgslice.docstrings import NO_TENSOR, VIEWING, documented
-from wgslice.errors import named
+from wgslice.errors import fitted, named
 from wgslice.layout_rules import flipped, permuted, repeated_to, unsqueezed
 from wgslice.tensors.placed import READ_ONLY, check_tensor, viewed
 from wgslice.tensors.tensor import Tensor
 
 
+@fitted()
 def reverse(x: Tensor, axes: OneOrMore | None = None, *, axis: OneOrMore | None = None) -> Tensor:
     """Reverse the order of elements along dimensions, as `numpy.flip` and WebNN's `reverse` do.
 
@@ -54,6 +55,7 @@ def reverse(x: Tensor, axes: OneOrMore | None = None, *, axis: OneOrMore | None 
         return viewed(x, flipped(x.layout, axis if axes is None else axes))
 
 
+@fitted()
 def permute(x: Tensor, *order: OneOrMore, axes: OneOrMore | None = None) -> Tensor:
     """Reorder dimensions; the semantics are those of `numpy.permute_dims`.
 
@@ -94,6 +96,7 @@ def permute(x: Tensor, *order: OneOrMore, axes: OneOrMore | None = None) -> Tens
         return viewed(x, permuted(x.layout, named_axes))
 
 
+@fitted()
 def broadcast_to(x: Tensor, shape: OneOrMore) -> Tensor:
     """Repeat a tensor without a copy; the semantics are those of `numpy.broadcast_to`.
 
@@ -129,6 +132,7 @@ def broadcast_to(x: Tensor, shape: OneOrMore) -> Tensor:
         return viewed(x, repeated_to(x.layout, shape), READ_ONLY)
 
 
+@fitted()
 def reshape(x: Tensor, shape: OneOrMore) -> Tensor:
     """View a tensor with other sizes; the semantics are those of `numpy.reshape(..., copy=False)`.
 
@@ -164,6 +168,7 @@ def reshape(x: Tensor, shape: OneOrMore) -> Tensor:
     return x.reshape(shape, copy=False)
 
 
+@fitted()
 def squeeze(x: Tensor, axis: OneOrMore | None = None) -> Tensor:
     """Drop dimensions of size 1; the semantics are those of `numpy.squeeze`.
 
@@ -194,6 +199,7 @@ def squeeze(x: Tensor, axis: OneOrMore | None = None) -> Tensor:
     return x.squeeze(axis)
 
 
+@fitted()
 def moveaxis(x: Tensor, source: OneOrMore, destination: OneOrMore) -> Tensor:
     """Move dimensions to other positions, the others in order; the semantics are those of `numpy.moveaxis`.
 
@@ -254,6 +260,7 @@ def expand_dims(x: Tensor, /, axis: OneOrMore) -> Tensor:
         return viewed(x, unsqueezed(x.layout, one_or_more("axis", axis)))
 
 
+@fitted()
 def flip(x: Tensor, axis: OneOrMore | None = None) -> Tensor:
     """Reverse the order of elements; the semantics are those of `numpy.flip`, as those of `reverse`.
 
