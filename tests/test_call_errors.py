@@ -17,6 +17,9 @@ import wgslice as wg
 from wgslice.layout import Layout
 
 FUNCTIONS = [each for name in wg.__all__ if inspect.isfunction(each := getattr(wg, name))]
+METHODS = [
+    method for name, method in inspect.getmembers(wg.Tensor, inspect.isfunction) if not name.startswith("_")
+]
 LIBRARY: Any = wg  # for calls that type checkers refuse
 NOTHING: Any = None
 
@@ -31,7 +34,7 @@ def has(function: Callable[..., Any], kind: Any) -> bool:
     return any(each.kind is kind for each in inspect.signature(function).parameters.values())
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("function", [*FUNCTIONS, *METHODS], ids=lambda each: each.__qualname__)
 def test_a_call_that_does_not_fit_shows_the_signature(function: Any) -> None:
     name = function.__name__
     shows = re.escape(f"; the signature is {name}(")
@@ -118,11 +121,31 @@ CALLS: list[tuple[Callable[[Any], Any], str]] = [
     ),
     *(
         (
-            lambda x, path=path: wg.stream(path, 0),
-            f"stream: source is a path, {path!r}: must be an array; open it first, as with "
+            lambda x, call=call, path=path: call(path),
+            f"{name} is a path, {path!r}: must be an array; open it first, as with "
             'np.load(path, mmap_mode="r") or zarr.open_array(path, mode="r")',
         )
         for path in ("volume.npy", Path("volume.npy"))
+        for name, call in {
+            "stream: source": lambda path: wg.stream(path, 0),
+            "asarray: array": wg.asarray,
+        }.items()
+    ),
+    *(
+        (
+            call,
+            f"{name}: Cannot interpret '4' as a data type: a shape is one tuple, and x.reshape takes sizes",
+        )
+        for name, call in {
+            "zeros": lambda _: LIBRARY.zeros(3, 4),
+            "ones": lambda _: LIBRARY.ones(3, 4),
+            "view": lambda x: x.view(4),
+        }.items()
+    ),
+    (
+        lambda x: x.view(4, 3),
+        "view: too many positional arguments; the signature is view(dtype); x.reshape(shape) changes the "
+        "shape",
     ),
 ]
 

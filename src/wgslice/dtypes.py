@@ -17,6 +17,10 @@ def element_dtype(dtype: DTypeLike) -> DType:
     """Return a dtype; raises TypeError if no element can have it."""
     if dtype is None:
         raise TypeError("dtype None: name one")
+    if isinstance(dtype, int):
+        raise TypeError(
+            f"Cannot interpret '{dtype}' as a data type: a shape is one tuple, and x.reshape takes sizes"
+        )
     given = np.dtype(dtype)
     if given.hasobject:
         raise TypeError(f"dtype {given}: must be numbers or bools, not Python objects")

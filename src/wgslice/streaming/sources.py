@@ -7,7 +7,6 @@ the system also reads pages around a touched one.
 from __future__ import annotations
 
 import mmap
-import os
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ from wgslice.dialects.basic import Selection
 from wgslice.dtypes import native_array, native_dtype
 from wgslice.layout import Layout
 from wgslice.streaming.walk import Dimension, Edges, Piece, Shares, Walk, block_nbytes, blocks_touched, counts
-from wgslice.tensors.placed import check_no_sequence
+from wgslice.tensors.placed import check_no_path, check_no_sequence
 
 PAGE_NBYTES = 4096  # of most systems; with larger pages, some are read in vain
 MAX_RUNS = 2**14  # of a part that are prefetched: 20 ms on 2 cores of an AMD EPYC
@@ -62,11 +61,7 @@ class Source:
     def __init__(self, array: Any) -> None:
         if not all(hasattr(array, name) for name in ("shape", "dtype", "__getitem__")):
             check_no_sequence(array)
-            if isinstance(array, str | bytes | os.PathLike):
-                raise TypeError(
-                    f"source is a path, {array!r}: must be an array; open it first, as with "
-                    'np.load(path, mmap_mode="r") or zarr.open_array(path, mode="r")'
-                )
+            check_no_path("source", array)
             array = np.asarray(array)
         self.array = array
         self.shape = tuple(map(int, array.shape))

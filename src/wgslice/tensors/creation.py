@@ -15,7 +15,15 @@ from wgslice.gpu.handles import check_alive, check_buffer_type, check_fits, chec
 from wgslice.gpu.protocols import Buffer
 from wgslice.layout import Layout
 from wgslice.tensors.methods import packed_copy
-from wgslice.tensors.placed import as_assigned, check_no_sequence, check_tensor, has_tensors, imported, write
+from wgslice.tensors.placed import (
+    as_assigned,
+    check_no_path,
+    check_no_sequence,
+    check_tensor,
+    has_tensors,
+    imported,
+    write,
+)
 from wgslice.tensors.sequences import check_not_converted, joined
 from wgslice.tensors.tensor import Tensor, allocate, from_host
 
@@ -84,6 +92,7 @@ def asarray(
         check_may_copy(copy, "from this machine's memory to a device")
         if has_tensors(array):
             return joined(array, dtype, device)
+        check_no_path("array", array)
         return from_host(native_array(np.asarray(array, dtype)), checked_device(device))
 
 
@@ -394,7 +403,9 @@ def ones(shape: OneOrMore, dtype: AnyDType = np.float64, *, device: AnyDevice = 
     >>> wg.ones(3, np.float32).numpy()
     array([1., 1., 1.], dtype=float32)
     """
-    return full(shape, 1, default_element(dtype), device=device)
+    with named("ones"):
+        element = default_element(dtype)
+    return full(shape, 1, element, device=device)
 
 
 def like(name: str, x: Tensor, dtype: Any = None, device: Any = None, shape: Any = None) -> dict[str, Any]:

@@ -50,6 +50,7 @@ class ArrayMethods(Placed):
 
     __slots__ = ()
 
+    @fitted()
     def copy(self, order: str | None = "C") -> Self:
         """Copy the tensor on the GPU.
 
@@ -75,11 +76,13 @@ class ArrayMethods(Placed):
             return ordered_copy(self, order)
 
     @documented(COPY, NO_ORDER, NO_MEMORY)
+    @fitted()
     def flatten(self, order: str | None = "C") -> Self:
         """Copy the tensor to one dimension, with its elements in any of NumPy's orders."""
         with named("flatten"):
             return packed_copy(viewed(self, in_order(self.layout, order)), packed_layout((self.size,)))
 
+    @fitted()
     def reshape(self, *shape: OneOrMore, order: str | None = "C", copy: bool | None = None) -> Self:
         """View the tensor with other sizes, or copy it if its strides allow no such view.
 
@@ -123,6 +126,7 @@ class ArrayMethods(Placed):
             return found.T if turned else found
 
     @documented(("Tensor", "A view, or as `flatten`; contiguous."), NO_ORDER, NO_MEMORY)
+    @fitted()
     def ravel(self, order: str | None = "C") -> Self:
         """View the tensor in one dimension if it is contiguous in one of NumPy's orders, or else copy it."""
         with named("ravel"):
@@ -151,6 +155,7 @@ class ArrayMethods(Placed):
         ("ValueError", 'A number names no array in the mode "raise", or shapes do not broadcast.'),
         *(NO_INTEGER, NO_MEMORY),
     )
+    @fitted()
     def choose(self, choices: Any, out: Self | None = None, mode: str = "raise") -> Self:
         """Gather at each element from the array that the element's number names, as `numpy.choose`."""
         chosen: Self = self._dispatched("choose", choices, out, mode)
@@ -175,6 +180,7 @@ class ArrayMethods(Placed):
         axis1=PARAMETERS["axis"],
         axis2=PARAMETERS["axis"],
     )
+    @fitted()
     def diagonal(self, offset: SupportsIndex = 0, axis1: SupportsIndex = 0, axis2: SupportsIndex = 1) -> Self:
         """View the diagonal of two dimensions as the last one, read-only, as `numpy.diagonal`."""
         found: Self = self._dispatched("diagonal", offset, axis1, axis2)
@@ -186,6 +192,7 @@ class ArrayMethods(Placed):
         *(NO_INTEGER, NO_INDEX, NO_MEMORY),
         values=("Tensor or array_like", "Repeated as often as needed; a tensor has this dtype."),
     )
+    @fitted()
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """Write values at indices of all elements in row-major order, as `numpy.put`."""
         self._dispatched("put", indices, values, mode)
@@ -196,6 +203,7 @@ class ArrayMethods(Placed):
         ("ValueError", "The value has dimensions, or the tensor is read-only."),
         value=("scalar or Tensor of rank 0", "Cast as NumPy assigns it; a tensor has this dtype."),
     )
+    @fitted()
     def fill(self, value: Any) -> None:
         """Write one number, or the element of a tensor of rank 0, to all elements, as NumPy does."""
         with named("fill"):
@@ -219,6 +227,7 @@ class ArrayMethods(Placed):
         with named(name):
             return upper_modules["numpy_functions"]().BY_NAME[name](self, *arguments)
 
+    @fitted()
     def astype(
         self,
         dtype: DTypeLike,
@@ -282,6 +291,7 @@ class ArrayMethods(Placed):
             )
         return self.swapaxes(-2, -1)
 
+    @fitted()
     def transpose(self, *axes: OneOrMore | None) -> Self:
         """View the tensor with dimensions in the order of `axes`, by default reversed, as NumPy does.
 
@@ -310,6 +320,7 @@ class ArrayMethods(Placed):
             order = axes[0] if len(axes) == 1 else axes or None
             return self.T if order is None else viewed(self, permuted(self.layout, cast("Any", order)))
 
+    @fitted()
     def swapaxes(self, axis1: SupportsIndex, axis2: SupportsIndex) -> Self:
         """View the tensor with two dimensions exchanged.
 
@@ -347,6 +358,7 @@ class ArrayMethods(Placed):
         with named("squeeze"):
             return viewed(self, squeezed(self.layout, axis))
 
+    @fitted("x.reshape(shape) changes the shape")
     def view(self, dtype: DTypeLike) -> Self:
         """View the same bits as another dtype, as NumPy does.
 

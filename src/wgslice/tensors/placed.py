@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar, cast
@@ -188,6 +189,15 @@ def check_no_sequence(value: object) -> None:
     """Raise TypeError for a nested sequence of tensors, but not for a tensor."""
     if has_tensors(value):
         raise TypeError("a sequence of tensors: stack joins them on their device")
+
+
+def check_no_path(name: str, value: object) -> None:
+    """Raise TypeError for the path of a file, which NumPy would take for text or an object."""
+    if isinstance(value, str | bytes | os.PathLike):
+        raise TypeError(
+            f"{name} is a path, {value!r}: must be an array; open it first, as with "
+            'np.load(path, mmap_mode="r") or zarr.open_array(path, mode="r")'
+        )
 
 
 def has_tensors(value: object) -> bool:

@@ -152,6 +152,7 @@ class Tensor(Uncomputed, ArrayMethods):
         with named("sum"):
             return allocate((), self.dtype, self.device)
 
+    @fitted()
     def numpy(self) -> NDArray[Any]:
         """Read the tensor back into a new array, which waits for the GPU.
 
@@ -174,6 +175,7 @@ class Tensor(Uncomputed, ArrayMethods):
                 read_into(self, array.reshape(-1).view(np.uint8))
             return array
 
+    @fitted()
     def numpy_async(self) -> ArrayPromise:
         """Begin to read the tensor back, without waiting for the GPU.
 
@@ -197,6 +199,7 @@ class Tensor(Uncomputed, ArrayMethods):
         with named("numpy_async"):
             return read_back(self)
 
+    @fitted()
     def item(self, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> Any:
         """Read one element back as a Python number, which waits for the GPU.
 
@@ -240,6 +243,7 @@ class Tensor(Uncomputed, ArrayMethods):
             return viewed(self, self.layout.select(part)).numpy().item()
 
     @documented(("list, or a number", "Nested by dimension."), ("ValueError, DeviceLostError", "As `numpy`."))
+    @fitted()
     def tolist(self) -> Any:
         """Read the tensor back as nested lists of Python numbers, or one number if it has rank 0."""
         return self.numpy().tolist()
@@ -328,6 +332,7 @@ class Tensor(Uncomputed, ArrayMethods):
         dispatch = upper_modules["numpy_functions"]()
         return dispatch.call_function(self.device, function, types, arguments, options)
 
+    @fitted()
     def to_device(self, device: Device | str, /, *, stream: Any = None) -> Tensor:
         """Copy the tensor to another device, or one of that name, through host memory, which waits.
 
