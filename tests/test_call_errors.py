@@ -14,9 +14,11 @@ import pytest
 from helpers import on_one_adapter
 
 import wgslice as wg
+import wgslice.array_api as xp
 from wgslice.layout import Layout
 
 FUNCTIONS = [each for name in wg.__all__ if inspect.isfunction(each := getattr(wg, name))]
+STANDARD = [each for name in xp.__all__ if inspect.isfunction(each := getattr(xp, name))]
 METHODS = [
     method for name, method in inspect.getmembers(wg.Tensor, inspect.isfunction) if not name.startswith("_")
 ]
@@ -34,7 +36,9 @@ def has(function: Callable[..., Any], kind: Any) -> bool:
     return any(each.kind is kind for each in inspect.signature(function).parameters.values())
 
 
-@pytest.mark.parametrize("function", [*FUNCTIONS, *METHODS], ids=lambda each: each.__qualname__)
+@pytest.mark.parametrize(
+    "function", [*FUNCTIONS, *STANDARD, *METHODS], ids=lambda each: f"{each.__module__}.{each.__qualname__}"
+)
 def test_a_call_that_does_not_fit_shows_the_signature(function: Any) -> None:
     name = function.__name__
     shows = re.escape(f"; the signature is {name}(")
@@ -56,6 +60,11 @@ CALLS: list[tuple[Callable[[Any], Any], str]] = [
         lambda x: LIBRARY.capture(np.flip, x),
         "capture: too many positional arguments; the signature is capture(function, /, **tensors); name the "
         "tensors, as in capture(f, x=x)",
+    ),
+    (
+        lambda x: LIBRARY.array_api.concat(x, x),
+        "concat: too many positional arguments; the signature is concat(arrays, /, *, axis=0); join arrays "
+        "as one sequence, concat([x, y])",
     ),
     (
         lambda _: LIBRARY.default_device("vulkan"),
@@ -81,6 +90,11 @@ CALLS: list[tuple[Callable[[Any], Any], str]] = [
         lambda x: LIBRARY.flip(x, dim=0),
         "flip: got an unexpected keyword argument 'dim'; the signature is flip(x, axis=None); write axis= "
         "for dim=",
+    ),
+    (
+        lambda x: LIBRARY.array_api.stack([x], dim=0),
+        "stack: got an unexpected keyword argument 'dim'; the signature is stack(arrays, /, *, axis=0); "
+        "write axis= for dim=",
     ),
     (
         lambda x: LIBRARY.permute(x, dims=(1, 0)),

@@ -102,7 +102,7 @@ def check_fit(
         by_name = [each.name for each in given.values() if each.kind is inspect.Parameter.KEYWORD_ONLY]
         words = [(word, name) for word in kwargs for name in PYTORCH_WORDS.get(word, ()) if name in given]
         if words:
-            remedy = remedy or f"write {words[0][1]}= for {words[0][0]}="
+            remedy = f"write {words[0][1]}= for {words[0][0]}="
         elif by_name and str(error).startswith("too many"):
             remedy = remedy or f"give {', '.join(by_name)} by name"
         shown = [each.replace(annotation=each.empty) for name, each in given.items() if name != "self"]

@@ -10,7 +10,7 @@ from wgslice.arguments import OneOrMore, copy_choice
 from wgslice.array_api.data_type_functions import DEFAULTS, default_dtype
 from wgslice.docstrings import MAKING, NO_DEVICE, NO_MEMORY, NO_TENSOR, Entry, documented, documented_as
 from wgslice.dtypes import AnyDType
-from wgslice.errors import named
+from wgslice.errors import fitted, named
 from wgslice.gpu.device import AnyDevice, checked_device
 from wgslice.tensors import creation
 from wgslice.tensors.creation import like
@@ -50,6 +50,7 @@ LIKE: dict[str, Entry] = {
     obj=("scalar, array_like or Tensor, or nested sequences", "Of 0 to 8 dimensions."),
     dtype=("dtype_like, optional", "That of `obj` by default; of Python's numbers the standard's default."),
 )
+@fitted()
 def asarray(
     obj: Any, /, *, dtype: AnyDType = None, device: AnyDevice = None, copy: bool | None = None
 ) -> Tensor:
@@ -63,6 +64,7 @@ def asarray(
 
 
 @documented_as(creation.arange)
+@fitted()
 def arange(
     start: float,
     /,
@@ -90,6 +92,7 @@ def arange(
     dtype=("dtype_like, optional", "float64 by default, complex128 for complex numbers."),
     endpoint=("bool", "Whether `stop` is reached."),
 )
+@fitted()
 def linspace(
     start: complex,
     stop: complex,
@@ -117,6 +120,7 @@ def linspace(
     n_rows=("int", "Number of rows."),
     n_cols=("int, optional", "Number of columns; that of rows by default."),
 )
+@fitted()
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: AnyDType = None, device: AnyDevice = None
 ) -> Tensor:
@@ -137,6 +141,7 @@ def eye(
 
 
 @documented(*MAKING)
+@fitted()
 def empty(shape: OneOrMore, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
     """Make a tensor of a shape to write into, float64 by default.
 
@@ -147,6 +152,7 @@ def empty(shape: OneOrMore, *, dtype: AnyDType = None, device: AnyDevice = None)
 
 
 @documented(*MAKING)
+@fitted()
 def zeros(shape: OneOrMore, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
     """Make a tensor of zeros of a shape, float64 by default.
 
@@ -157,6 +163,7 @@ def zeros(shape: OneOrMore, *, dtype: AnyDType = None, device: AnyDevice = None)
 
 
 @documented(*MAKING)
+@fitted()
 def ones(shape: OneOrMore, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
     """Make a tensor of ones of a shape, float64 by default.
 
@@ -167,6 +174,7 @@ def ones(shape: OneOrMore, *, dtype: AnyDType = None, device: AnyDevice = None) 
 
 
 @documented_as(creation.full)
+@fitted()
 def full(shape: OneOrMore, fill_value: Any, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
     """Make a tensor of one value.
 
@@ -178,6 +186,7 @@ def full(shape: OneOrMore, fill_value: Any, *, dtype: AnyDType = None, device: A
 
 
 @documented(*MAKING, NO_TENSOR, **LIKE)
+@fitted()
 def empty_like(x: Tensor, /, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
     """Make a tensor to write into, of the shape, dtype and device of another.
 
@@ -188,6 +197,7 @@ def empty_like(x: Tensor, /, *, dtype: AnyDType = None, device: AnyDevice = None
 
 
 @documented(*MAKING, NO_TENSOR, **LIKE)
+@fitted()
 def zeros_like(x: Tensor, /, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
     """Make a tensor of zeros, of the shape, dtype and device of another.
 
@@ -198,6 +208,7 @@ def zeros_like(x: Tensor, /, *, dtype: AnyDType = None, device: AnyDevice = None
 
 
 @documented(*MAKING, NO_TENSOR, **LIKE)
+@fitted()
 def ones_like(x: Tensor, /, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
     """Make a tensor of ones, of the shape, dtype and device of another.
 
@@ -213,6 +224,7 @@ def ones_like(x: Tensor, /, *, dtype: AnyDType = None, device: AnyDevice = None)
     ("OverflowError", "`fill_value` is a Python integer outside the range of the dtype."),
     **LIKE,
 )
+@fitted()
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
     """Make a tensor of one value, of the shape, dtype and device of another.
 
@@ -230,6 +242,7 @@ def full_like(x: Tensor, /, fill_value: Any, *, dtype: AnyDType = None, device: 
     NO_MEMORY,
     x=("object with `__dlpack__`", "An array of another library in memory of the host, or a Tensor."),
 )
+@fitted()
 def from_dlpack(x: Any, /, *, device: AnyDevice = None, copy: bool | None = None) -> Tensor:
     """Upload an array of another library; a tensor of the device is returned as it is, unless `copy` is True.
 

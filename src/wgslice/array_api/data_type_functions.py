@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from wgslice.arguments import MAX_RANK
 from wgslice.docstrings import NO_MEMORY, NO_TENSOR, UNREADABLE, documented
 from wgslice.dtypes import AnyDType, DType, element_dtype
-from wgslice.errors import named
+from wgslice.errors import fitted, named
 from wgslice.gpu.device import AnyDevice, Device, checked_device, default_device
 from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import check_tensor
@@ -65,6 +65,7 @@ class FloatInfo:
     copy=("bool", "Whether to copy in any case."),
     device=("Device or str, optional", "Where the result is; the tensor's own by default."),
 )
+@fitted()
 def astype(
     x: Tensor | NDArray[Any], dtype: DTypeLike, /, *, copy: bool = True, device: AnyDevice = None
 ) -> Tensor:
@@ -91,6 +92,7 @@ def astype(
     from_=("dtype_like or Tensor", "A dtype, or a tensor for its own."),
     to=("dtype_like", "The other dtype."),
 )
+@fitted()
 def can_cast(from_: DTypeLike | Tensor, to: DTypeLike, /) -> bool:
     """Return whether a type becomes another without loss, by NumPy's rules.
 
@@ -109,6 +111,7 @@ def can_cast(from_: DTypeLike | Tensor, to: DTypeLike, /) -> bool:
     ("TypeError", "The dtype is not a floating-point one."),
     type=("dtype_like or Tensor", "A dtype, or a tensor for its own."),
 )
+@fitted()
 def finfo(type: DTypeLike | Tensor, /) -> FloatInfo:
     """Return limits of a floating-point type, as Python's numbers.
 
@@ -129,6 +132,7 @@ def finfo(type: DTypeLike | Tensor, /) -> FloatInfo:
     ("TypeError", "The dtype is not an integer one."),
     type=("dtype_like or Tensor", "A dtype, or a tensor for its own."),
 )
+@fitted()
 def iinfo(type: DTypeLike | Tensor, /) -> np.iinfo[Any]:
     """Return limits of an integer type.
 
@@ -149,6 +153,7 @@ def iinfo(type: DTypeLike | Tensor, /) -> np.iinfo[Any]:
     dtype=("dtype_like", "The dtype."),
     kind=("dtype_like, str or tuple", 'Another dtype, a kind such as "integral", or a tuple of these.'),
 )
+@fitted()
 def isdtype(dtype: DTypeLike, kind: DTypeLike | str | tuple[DTypeLike | str, ...]) -> bool:
     """Return whether a dtype equals another, or is of a kind such as "integral", or any of a tuple of these.
 
@@ -174,6 +179,7 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | str | tuple[DTypeLike | str, ...
     ("ValueError", "There is neither a tensor nor a dtype."),
     arrays_and_dtypes=("Tensor, dtype_like or number", "At least one tensor or dtype."),
 )
+@fitted()
 def result_type(*arrays_and_dtypes: Tensor | DTypeLike | complex) -> DType:
     """Return the dtype that arguments promote to, by NumPy's rules; Python's numbers adapt to the others.
 

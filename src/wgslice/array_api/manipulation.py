@@ -10,7 +10,7 @@ import numpy as np
 from wgslice.arguments import OneOrMore
 from wgslice.array_api.data_type_functions import result_type
 from wgslice.docstrings import COPYING, NO_AXIS, NO_TENSOR, VIEW, VIEWING, documented, documented_as
-from wgslice.errors import named
+from wgslice.errors import fitted, named
 from wgslice.numpy_protocol import joining, moving, taking
 from wgslice.numpy_protocol.joining import unstack
 from wgslice.numpy_protocol.matrices import tril, triu
@@ -52,6 +52,7 @@ __all__ = [
     ("ValueError", "The shapes do not broadcast together."),
     shapes=("tuple of int", "Sizes of each tensor."),
 )
+@fitted()
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape that all broadcast to.
 
@@ -63,6 +64,7 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @documented_as(views.broadcast_to)
+@fitted()
 def broadcast_to(x: Tensor, /, shape: OneOrMore) -> Tensor:
     """View a tensor in a shape that it broadcasts to, read-only.
 
@@ -79,6 +81,7 @@ def broadcast_to(x: Tensor, /, shape: OneOrMore) -> Tensor:
     arrays=("Tensor", "Coordinates of rank 1 or 0, of one dtype."),
     indexing=('{"xy", "ij"}', "Whether the first coordinate varies along the second dimension or the first."),
 )
+@fitted()
 def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, ...]:
     """View coordinates of rank 1 or 0, of one dtype, in the grid that they span, read-only.
 
@@ -98,6 +101,7 @@ def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Ten
 
 
 @documented_as(joining.concat)
+@fitted("join arrays as one sequence, concat([x, y])")
 def concat(arrays: Sequence[Tensor], /, *, axis: SupportsIndex | None = 0) -> Tensor:
     """Copy tensors of one dtype into one, joined along a dimension, or flattened first with None.
 
@@ -108,6 +112,7 @@ def concat(arrays: Sequence[Tensor], /, *, axis: SupportsIndex | None = 0) -> Te
 
 
 @documented_as(joining.stack)
+@fitted("join arrays as one sequence, stack([x, y])")
 def stack(arrays: Sequence[Tensor], /, *, axis: SupportsIndex = 0) -> Tensor:
     """Copy n tensors of one shape and dtype into one with a new dimension of size n.
 
@@ -123,6 +128,7 @@ def stack(arrays: Sequence[Tensor], /, *, axis: SupportsIndex = 0) -> Tensor:
     ("ValueError", "The size of an axis is not 1."),
     axis=("int or sequence of int", "Dimensions to drop; negative ones count from the last."),
 )
+@fitted()
 def squeeze(x: Tensor, /, axis: OneOrMore) -> Tensor:
     """View a tensor without some dimensions, all of size 1.
 
@@ -133,6 +139,7 @@ def squeeze(x: Tensor, /, axis: OneOrMore) -> Tensor:
 
 
 @documented(*VIEWING, axis=("int or sequence of int, optional", "The dimensions; all by default."))
+@fitted()
 def flip(x: Tensor, /, *, axis: OneOrMore | None = None) -> Tensor:
     """View a tensor with some or all dimensions reversed.
 
@@ -148,6 +155,7 @@ def flip(x: Tensor, /, *, axis: OneOrMore | None = None) -> Tensor:
     ("ValueError", "`x` has fewer than 2 dimensions."),
     x=("Tensor", "Of rank 2 to 8 and any dtype."),
 )
+@fitted()
 def matrix_transpose(x: Tensor, /) -> Tensor:
     """View matrices `(…, m, n)` as `(…, n, m)`.
 
@@ -160,6 +168,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
 
 @documented_as(views.moveaxis)
+@fitted()
 def moveaxis(x: Tensor, source: OneOrMore, destination: OneOrMore, /) -> Tensor:
     """View a tensor with dimensions in other places, the others in order.
 
@@ -174,6 +183,7 @@ def moveaxis(x: Tensor, source: OneOrMore, destination: OneOrMore, /) -> Tensor:
     ("ValueError", "A dimension is missing."),
     axes=("sequence of int", "The dimensions of `x` in the order of the result, each once."),
 )
+@fitted()
 def permute_dims(x: Tensor, /, axes: OneOrMore) -> Tensor:
     """View a tensor with its dimensions in another order.
 
@@ -191,6 +201,7 @@ def permute_dims(x: Tensor, /, axes: OneOrMore) -> Tensor:
     ("ValueError", "The shape has another number of elements; or `copy` is False and there is no view."),
     shape=("int or sequence of int", "Sizes of the result; one of them may be -1, for what is left."),
 )
+@fitted()
 def reshape(x: Tensor, /, shape: OneOrMore, *, copy: bool | None = None) -> Tensor:
     """View a tensor in another shape, or copy it where there is no such view, unless `copy` is False.
 
@@ -203,6 +214,7 @@ def reshape(x: Tensor, /, shape: OneOrMore, *, copy: bool | None = None) -> Tens
 
 
 @documented_as(moving.roll)
+@fitted()
 def roll(x: Tensor, /, shift: OneOrMore, *, axis: OneOrMore | None = None) -> Tensor:
     """Copy a tensor with its elements shifted cyclically along dimensions, or along all as one.
 
@@ -219,6 +231,7 @@ def roll(x: Tensor, /, shift: OneOrMore, *, axis: OneOrMore | None = None) -> Te
     repeats=("int, sequence of int or Tensor", "How often, at least 0: each element, or one number for all."),
     axis=("int, optional", "The dimension that grows; all elements in row-major order by default."),
 )
+@fitted()
 def repeat(x: Tensor, repeats: SupportsIndex | Tensor, /, *, axis: SupportsIndex | None = None) -> Tensor:
     """Copy each element several times; `repeats` of a tensor are read back first, which waits.
 
@@ -229,6 +242,7 @@ def repeat(x: Tensor, repeats: SupportsIndex | Tensor, /, *, axis: SupportsIndex
 
 
 @documented_as(moving.tile)
+@fitted()
 def tile(x: Tensor, repetitions: OneOrMore, /) -> Tensor:
     """Copy a tensor several times along each dimension, counted from the last one.
 
@@ -246,6 +260,7 @@ def tile(x: Tensor, repetitions: OneOrMore, /) -> Tensor:
     indices=("Tensor of integers", "Of any shape, which replaces the dimension in the result."),
     axis=("int, optional", "The dimension; needed unless `x` has but one."),
 )
+@fitted()
 def take(x: Tensor, indices: Tensor, /, *, axis: SupportsIndex | None = None) -> Tensor:
     """Copy elements at indices of any rank along a dimension, which must be named unless `x` has but one.
 
@@ -269,6 +284,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: SupportsIndex | None = None) ->
     NO_AXIS,
     indices=("Tensor of integers", "Of the rank of `x`, and of its sizes or 1 along the other dimensions."),
 )
+@fitted()
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: SupportsIndex = -1) -> Tensor:
     """Copy an element for each index, read as by `take`, along a dimension; the other sizes broadcast.
 
@@ -290,6 +306,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: SupportsIndex = -1) 
     x1=("Tensor or number", "Elements where the mask is true."),
     x2=("Tensor or number", "Elements where the mask is false."),
 )
+@fitted()
 def where(condition: Tensor, x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
     """Copy elements of `x1` where a mask is true, else of `x2`, broadcast together.
 

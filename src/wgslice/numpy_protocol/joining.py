@@ -160,6 +160,7 @@ def alike(arrays: Iterable[Tensor]) -> list[Tensor]:
 
 
 @documented(("tuple of Tensor", "Views, one of each index."), NO_TENSOR, NO_AXIS)
+@fitted()
 def unstack(x: Tensor, /, *, axis: SupportsIndex = 0) -> tuple[Tensor, ...]:
     """View each index along a dimension, without that dimension.
 

@@ -7,7 +7,7 @@ from typing import SupportsIndex
 from wgslice import layout_rules
 from wgslice.arguments import checked_shape, integer
 from wgslice.docstrings import COPYING, MATRICES, documented
-from wgslice.errors import named
+from wgslice.errors import fitted, named
 from wgslice.layout_rules import repeated_to, reshaped
 from wgslice.numpy_protocol import copies as rules
 from wgslice.numpy_protocol.copies import Copies
@@ -17,6 +17,7 @@ from wgslice.tensors.tensor import Tensor
 
 
 @documented(*COPYING, x=MATRICES)
+@fitted()
 def tril(x: Tensor, /, *, k: SupportsIndex = 0) -> Tensor:
     """Copy the lower triangle of matrices `(…, m, n)`, with zeros above the diagonal `k`.
 
@@ -29,6 +30,7 @@ def tril(x: Tensor, /, *, k: SupportsIndex = 0) -> Tensor:
 
 
 @documented(*COPYING, x=MATRICES)
+@fitted()
 def triu(x: Tensor, /, *, k: SupportsIndex = 0) -> Tensor:
     """Copy the upper triangle of matrices `(…, m, n)`, with zeros below the diagonal `k`.
 

@@ -249,6 +249,7 @@ def moveaxis(x: Tensor, source: OneOrMore, destination: OneOrMore) -> Tensor:
     ("ValueError", "The result would have more than 8 dimensions."),
     axis=("int or sequence of int", "Dimensions of the result; negative ones count from its last."),
 )
+@fitted()
 def expand_dims(x: Tensor, /, axis: OneOrMore) -> Tensor:
     """View a tensor with further dimensions of size 1, which are `axis` of the result.
 
@@ -311,6 +312,7 @@ def rot90(x: Tensor, k: SupportsIndex = 1, axes: Integers = (0, 1)) -> Tensor:
     ("ValueError", "The shapes do not broadcast together, or to more than 8 dimensions."),
     arrays=("Tensor", "Of any ranks and dtypes."),
 )
+@fitted()
 def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
     """View tensors in their common shape, read-only.
 
