@@ -80,9 +80,8 @@ def kernel_module(kernel: Kernel) -> str:
     return "\n".join([own, *(text for name, text in shared.items() if name not in unused)])
 
 
-def module_of(step: OnGrid) -> str:
-    """The module of a step's kernel, with the type in which the step loads indices."""
-    module = kernel_module(step.kernel)
+def with_index_type(module: str, step: OnGrid) -> str:
+    """The module of a kernel, with the type in which `step` loads indices."""
     return in_pairs(module) if isinstance(step, IndexedDispatch) and step.index_nbytes == 8 else module
 
 
