@@ -567,6 +567,28 @@ def test_there_and_back_again(device: wg.Device) -> None:
         check_same(again.numpy(), windows.numpy())
 
 
+@pytest.mark.every_adapter
+@pytest.mark.parametrize("part", [np.s_[...], np.s_[..., ::-1], np.s_[:, ::-1, ::-1]], ids=str)
+@pytest.mark.parametrize("whole", [np.s_[...], np.s_[..., ::-1], np.s_[::-1]], ids=str)
+def test_windows_of_reversed_views_are_copied_in_rows(device: wg.Device, whole: Any, part: Any) -> None:
+    """As reversed windows of forward layouts, also where both sides are reversed and windows leave them."""
+    array, windows = random_bytes(20 * 200, 1).reshape(20, 200), random_bytes(3 * 6 * 64, 2).reshape(3, 6, 64)
+    offsets, strides = np.array([[1, 2], [9, -5], [16, 151]]), [[1, 1], [1, -1], [-1, 1]]
+    x, batch = wg.asarray(array, device=device), wg.asarray(windows, device=device)
+    views = x[whole], offsets, batch[part], strides
+    taken, out = (x[whole], offsets, (6, 64), strides), batch[part]
+    for explained in (
+        wg.explain(wg.extract_windows, *taken, fill=0, out=out),
+        wg.explain(wg.insert_windows, *views, outside="drop"),
+    ):
+        assert "_windows" not in explained.plans[0].summary
+    numpy_insert(array[whole], windows[part], offsets, strides)
+    wg.insert_windows(*views, outside="drop")
+    check_same(x.numpy(), array)
+    wg.extract_windows(*taken, fill=0, out=out)
+    check_same(batch[part].numpy(), numpy_windows(array[whole], offsets, (6, 64), strides, 0))
+
+
 @pytest.mark.parametrize("on_gpu", [False, True], ids=["host", "device"])
 def test_clamped_reads_and_writes_meet_the_same_elements(device: wg.Device, on_gpu: bool) -> None:
     """Windows before, across and behind each border, with steps, mirrored or not."""

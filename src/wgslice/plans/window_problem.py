@@ -12,7 +12,7 @@ from operator import mul
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.arguments import I32_MAX, U32_MAX
+from wgslice.arguments import I32_MAX, I32_MIN, U32_MAX
 from wgslice.layout import Layout
 from wgslice.plans.choose import OTHER, Reason
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
@@ -359,6 +359,37 @@ class WindowProblem:
         source, target = (in_batch, in_tensor) if self.inserts else (in_tensor, in_batch)
         reason = "windows of contiguous words on both sides"
         return BufferCopies(Places(source), Places(target), row.nbytes, reason=reason)
+
+
+def turned_forward(problem: WindowProblem) -> WindowProblem:
+    """Returns the problem with reversed dimensions of both layouts as directions of the windows instead.
+
+    Kernels of rows need layouts that are contiguous forwards. Device-resident offsets keep a reversed tensor.
+    """
+    windows, tensor, batch = problem.windows, problem.tensor, problem.batch
+    of_tensor = [stride < 0 and windows.offsets is not None for stride in tensor.strides]
+    of_batch = [stride < 0 for stride in batch.strides[1:]]
+    if not any(of_tensor + of_batch):
+        return problem
+    flips = sum(
+        1 << axis for axis, sides in enumerate(zip(of_tensor, of_batch, strict=True)) if sum(sides) == 1
+    )
+    offsets = windows.offsets
+    if offsets is not None and any(of_tensor):
+        highest = np.subtract(tensor.sizes, windows.extents, dtype=np.int64)
+        mirrored = np.clip(highest - offsets, I32_MIN, I32_MAX).astype(np.int32)
+        offsets = np.where(of_tensor, mirrored, offsets)
+    return replace(
+        problem,
+        windows=replace(windows, flips=windows.flips ^ np.uint32(flips), offsets=offsets),
+        tensor=tensor.select(directed(tensor.sizes, of_tensor)),
+        batch=batch.select([range(batch.sizes[0]), *directed(batch.sizes[1:], of_batch)]),
+    )
+
+
+def directed(sizes: Sequence[int], backwards: Sequence[bool]) -> list[range]:
+    """Returns all indices of each dimension, in descending order of those that are reversed."""
+    return [range(size)[:: -1 if back else 1] for size, back in zip(sizes, backwards, strict=True)]
 
 
 def winner_sizes(ranges: Sequence[range], differ: Sequence[bool]) -> list[int]:

@@ -34,7 +34,7 @@ from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner, in_order
 from wgslice.plans.problem import UNPADDED, PlanContext, too_short
 from wgslice.plans.profiles import FAILED, UNKNOWN, all_disabled, windows_class
 from wgslice.plans.steps import BufferCopies, Memory
-from wgslice.plans.window_problem import WindowProblem
+from wgslice.plans.window_problem import WindowProblem, turned_forward
 from wgslice.plans.window_steps import (
     block_seconds,
     class_of,
@@ -81,14 +81,15 @@ def plan_windows(
             f"{windows.count} windows: what says where they are takes {table_nbytes} bytes, a binding at "
             f"most {context.limits.binding_nbytes}; {'insert' if inserts else 'extract'} fewer at a time"
         )
-    problem = WindowProblem(
-        windows, tensor, batch, itemsize, context, inserts, asked.numbers, asked.contested
+    problem = turned_forward(
+        WindowProblem(windows, tensor, batch, itemsize, context, inserts, asked.numbers, asked.contested)
     )
     choice = choose(problem, WINDOWS, OnPrint(further_rejected, changes_of_windows))
     if choice is None:
         raise NoKernelError(all_disabled(f"windows of sizes {windows.sizes}", context.limits))
     steps, scratch = in_order(choice.steps), winners_scratch(choice.steps)
-    widths, sides, costs = (itemsize, itemsize), (source, target), context.limits.profile.costs
+    widths, costs = (itemsize, itemsize), context.limits.profile.costs
+    sides = (problem.batch, problem.tensor) if inserts else (problem.tensor, problem.batch)
     return Plan(nbytes, *widths, *sides, steps, scratch, costs=costs, choice=choice, shape=batch.sizes)
 
 
