@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import getitem, setitem
 
 import numpy as np
 import pytest
 from changed_modules import numbered_module
-from helpers import Bytes, check_bytes, random_bytes
+from helpers import Bytes, check_bytes, check_same, random_bytes
 from planning import USUAL, dispatches_of
 from reference.indexed import index_kernels, trace_indexed
 from reference.memory import Writes
@@ -123,6 +124,65 @@ def test_gathers_go_down_columns_where_that_is_cheaper(
     assert plan.choice.name == strategy
     found = take_along_axis(x, indices, axis=-2)
     assert np.array_equal(found.numpy(), np.take_along_axis(array, rows, -2))
+
+
+PIXELS = 2**16
+SLICES, CORRECTED = "slices", "all in order, then slices"
+
+
+@pytest.mark.every_adapter
+@pytest.mark.parametrize(
+    ("dtype", "pixels", "order", "read", "written"),
+    [
+        ("uint8", PIXELS, [2, 1, 0, 3], CORRECTED, CORRECTED),
+        ("float32", PIXELS, [4, 2, 3, 5], SLICES, SLICES),  # not consecutive
+        ("float32", PIXELS // 4, [1, 3, 2, *range(4, 17)], CORRECTED, CORRECTED),
+        ("uint16", PIXELS, [0, 2, 1], CORRECTED, CORRECTED),
+        ("uint8", 4 * PIXELS, [3, 0, 1, 2], SLICES, SLICES),
+        ("uint8", PIXELS // 4, [3, 0, 1, 2], "gather_words", "scatter_subword"),
+        ("uint8", 4 * PIXELS, [0, 0, 0, 3], SLICES, "scatter_subword"),  # equal indices
+        ("float32", PIXELS, [1, 0, 3, 2, 5, 4, 7, 6], SLICES, SLICES),
+        ("float32", PIXELS // 4, [1, 0, 3, 2, 5, 4, 7, 6, 9, 8], "gather", "scatter"),  # five slices
+        ("uint8", PIXELS // 4, [*range(8), *range(12, 20)], SLICES, SLICES),
+        ("uint8", PIXELS // 4, [*range(8), *range(11, 20)], "gather_words", "scatter_subword"),  # 17 indices
+    ],
+    ids=str,
+)
+def test_short_lists_are_slices_where_that_is_cheaper(
+    device: wg.Device,
+    monkeypatch: pytest.MonkeyPatch,
+    dtype: str,
+    pixels: int,
+    order: list[int],
+    read: str,
+    written: str,
+) -> None:
+    profile = replace(CPU, costs=shipped("lavapipe-22-3"))
+    monkeypatch.setattr(device, "limits", replace(device.limits, profile=profile))
+    nbytes = pixels * (max(order) + 1) * np.dtype(dtype).itemsize
+    array = random_bytes(nbytes, 1).view(dtype).reshape(pixels, -1)
+    x, key = wg.asarray(array, device=device), np.s_[:, order]
+    values = wg.asarray(array[:, : len(order)], device=device)
+    choices = [wg.explain(*call).plans[0].choice for call in ((getitem, x, key), (setitem, x, key, values))]
+    assert [choice and choice.name for choice in choices] == [read, written]
+    check_same(x[key].numpy(), array[key])
+    x[key] = values
+    expected = array.copy()
+    expected[key] = array[:, : len(order)]
+    check_same(x.numpy(), expected)
+
+
+@pytest.mark.every_adapter
+def test_lists_that_repeat_despite_a_promise_are_no_slices(device: wg.Device) -> None:
+    """A slice would place two elements of its output on the same bytes."""
+    array, values = (random_bytes(PIXELS * 4, seed).reshape(PIXELS, 4) for seed in (1, 2))
+    x = wg.asarray(array, device=device)
+    given = wg.put, x, [3, 3, 0, 1], values
+    assert "scatter" in wg.explain(*given, axis=1, overlap="disjoint").plans[-1].summary
+    wg.put(*given[1:], axis=1, overlap="disjoint")
+    found = x.numpy()
+    check_same(found[:, :3], np.stack([values[:, 2], values[:, 3], array[:, 2]], axis=1))
+    assert ((found[:, 3] | values[:, 0] | values[:, 1]) == (values[:, 0] | values[:, 1])).all()
 
 
 @pytest.mark.every_adapter

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from wgslice.layout import Layout
 from wgslice.plans.gather import MIN_WINDOW_NBYTES, IndexedWindows
@@ -12,10 +13,33 @@ from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy
 from wgslice.plans.kernels import GATHERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.problem import PlanContext, counted
 from wgslice.plans.profiles import CACHE_LINE_NBYTES, MAX_AHEAD_NBYTES, MIN_AHEAD_NBYTES, Limits
-from wgslice.plans.window_problem import WindowProblem
+from wgslice.plans.window_problem import WindowProblem, turned_forward
 
 MASKED = {1: Kernel.MASKED_WORDS, 2: Kernel.MASKED_WORDS, 8: Kernel.MASKED_PAIRS}  # by bytes per element
+MAX_LISTED, MAX_SLICES = 16, 4  # indices that may be copied as slices, and slices
 MAX_RUN = 4  # elements per index of which a gather takes the first of all runs, then the second
+
+
+class ListSlice(NamedTuple):
+    """Indices of a list in equal steps."""
+
+    first: int  # place in the list
+    size: int
+    start: int  # the index at that place
+    step: int  # from one index to the next
+
+
+def slices_of(values: Sequence[int], first: int = 0) -> list[ListSlice]:
+    """Returns indices, of which the first is at a place of the list, as slices, each as long as can be."""
+    found: list[ListSlice] = []
+    while values:
+        step = values[1] - values[0] if len(values) > 1 else 1
+        size = 1
+        while size < len(values) and values[size] - values[size - 1] == step:
+            size += 1
+        found.append(ListSlice(first, size, values[0], step))
+        first, values = first + size, values[size:]
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +139,53 @@ class Indexing:
         given, used = self.copy.host, self.wide[0].host
         return used.values.size // given.values.size if given and used else 1
 
+    @cached_property
+    def listed(self) -> list[int]:
+        """The indices of a short list along one dimension that select short runs; empty for others."""
+        copy = self.copy
+        if copy.host is None or copy.masked or len(copy.tables) > 1 or copy.host.values.size > MAX_LISTED:
+            return []
+        if self.run_nbytes >= MIN_WINDOW_NBYTES:  # which window strategies copy as fast
+            return []
+        values: list[int] = copy.host.values.tolist()
+        along = [size for size, stride in zip(copy.sizes, copy.tables[0].strides, strict=True) if stride]
+        alike = not copy.reads and len({*values}) < len(values)
+        return values if along == [len(values)] and min(values) >= 0 and not alike else []
+
+    @cached_property
+    def slices(self) -> list[ListSlice]:
+        """A list of indices as slices; empty if there are too many."""
+        found = slices_of(self.listed)
+        return found if len(found) <= MAX_SLICES else []
+
+    @cached_property
+    def corrections(self) -> list[ListSlice]:
+        """Consecutive indices in another order as all of them in order, then slices of the moved ones.
+
+        Empty if both the first index and the last one are moved, or there are too many slices.
+        """
+        values = self.listed
+        lowest = min(values, default=0)
+        moved = [place for place, value in enumerate(values) if value != lowest + place]
+        if not moved or sorted(values) != [*range(lowest, lowest + len(values))]:
+            return []
+        first, stop = moved[0], moved[-1] + 1
+        found = [ListSlice(0, len(values), lowest, 1), *slices_of(values[first:stop], first)]
+        return found if stop - first < len(values) and len(found) <= MAX_SLICES else []
+
+    def sides_of(self, part: ListSlice) -> tuple[Layout, Layout]:
+        """The source and the target of a slice."""
+        (table,), items = self.copy.tables, [*map(range, self.copy.sizes)]
+        axis = next(axis for axis, stride in enumerate(table.strides) if stride)
+        items[axis] = range(part.first, part.first + part.size)
+        view, elements = self.sides
+        other = self.copy.other.select(items).shifted(elements.offset)
+        held = self.copy.indexed.select(items).shifted(view.offset + part.start * table.step)
+        strides = [*held.strides]
+        strides[axis] += part.step * table.step
+        indexed = Layout.of(held.sizes, strides, held.offset)
+        return (indexed, other) if self.copy.reads else (other, indexed)
+
     def against_windows(self) -> str:
         """Returns why the same is not copied as windows."""
         if self.copy.masked:
@@ -154,4 +225,6 @@ class Indexing:
         windows = found.windows(range(found.count))
         tensor, batch = found.tensor.shifted(indexed.offset), found.elements.shifted(other.offset)
         numbers = found.insertion(windows).numbers if inserts else windows.numbers
-        return WindowProblem(windows, tensor, batch, self.itemsize, self.context, inserts, numbers)
+        return turned_forward(
+            WindowProblem(windows, tensor, batch, self.itemsize, self.context, inserts, numbers)
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -15,8 +15,8 @@ from wgslice.dialects.advanced import AdvancedSelection
 from wgslice.dtypes import DType
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout
-from wgslice.plans.choose import OTHER, Choice, Estimate, OnPrint, Reason, Step, Strategy, choose
-from wgslice.plans.copy import plan_copy
+from wgslice.plans.choose import OTHER, Choice, Estimate, OnPrint, Reason, Step, Strategy, choose, where
+from wgslice.plans.copy import chosen, plan_copy
 from wgslice.plans.copy_strategies import MIN_OF_BLOCKS
 from wgslice.plans.gather import (
     BITS_OF_WORD,
@@ -29,7 +29,7 @@ from wgslice.plans.gather import (
     masked_values,
     windows_of_rows,
 )
-from wgslice.plans.index_problem import MASKED, Indexing
+from wgslice.plans.index_problem import MASKED, Indexing, ListSlice
 from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy, IndexedDispatch
 from wgslice.plans.kernels import GATHERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import Share, words_spanned
@@ -134,7 +134,7 @@ def plan_indexing(
     if choice is None:
         what = "gather" if copy.reads else "scatter"
         raise NoKernelError(all_disabled(f"a {what} of sizes {target.sizes}", context.limits))
-    steps, scratch = in_order(choice.steps), winners_scratch(choice.steps)
+    steps, scratch = choice.steps, winners_scratch(choice.steps)
     wide, width_nbytes = problem.wide
     shown = wide.per_index.shifted(*(side.offset * itemsize // width_nbytes for side in problem.sides))
     layouts, shape = (shown.source, shown.target), problem.sides[1].sizes
@@ -291,6 +291,28 @@ def of_windows(row: Strategy[WindowProblem]) -> Strategy[Indexing]:
     )
 
 
+def slices_seconds(parts: Sequence[ListSlice], problem: Indexing) -> float:
+    """Lower bound of the seconds of some slices."""
+    costs, nbytes = problem.limits.profile.costs, prod(problem.copy.sizes) * problem.itemsize
+    return len(parts) * min(costs.copy_s, costs.dispatch_s) + nbytes / costs.copy_bytes_per_s
+
+
+def copies_of(parts: Sequence[ListSlice], problem: Indexing) -> list[Step]:
+    """Returns the steps of a copy of each slice, in order; none if one has no strategy."""
+    choices = [chosen(*problem.sides_of(part), problem.itemsize, problem.context) for part in parts]
+    return [step for choice in choices if choice for step in in_order(choice.steps)] if all(choices) else []
+
+
+def by_slices(name: str, parts_of: Callable[[Indexing], Sequence[ListSlice]]) -> Strategy[Indexing]:
+    """The row of a list of indices that is copied in slices."""
+    return Strategy(
+        name,
+        where(parts_of),
+        lambda problem: slices_seconds(parts_of(problem), problem),
+        lambda problem: copies_of(parts_of(problem), problem),
+    )
+
+
 def further_rejected_indexing(problem: Indexing) -> Iterator[Estimate]:
     """Yields the strategies for other indices: as windows, of vectors of 16 bytes, and disjoint ones."""
     copy, width_nbytes = problem.wide
@@ -392,5 +414,7 @@ INDEXING: tuple[Strategy[Indexing], ...] = (
         lambda problem: kernel_seconds(problem.kernel, problem, columns=True),
         lambda problem: dispatches(problem.kernel, problem, columns=True),
     ),
+    by_slices("slices", lambda problem: problem.slices),
+    by_slices("all in order, then slices", lambda problem: problem.corrections),
     *map(of_windows, WINDOWS),
 )
