@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -137,12 +139,28 @@ def test_an_adapter_that_is_missing_is_one_line(capsys: pytest.CaptureFixture[st
     assert len(shown.err.splitlines()) == 1
 
 
+def test_progress_without_a_terminal_is_a_line_per_tenth(
+    report: Report, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def examining(_: str | None, progress: Callable[[float, str], None]) -> Report:
+        for done, what in ((0, "device"), (0.03, "rows"), (0.1, "tiles"), (0.19, "pixels"), (0.42, "gather")):
+            progress(done, what)
+        return report
+
+    monkeypatch.setattr("wgslice.cli.examine", examining)
+    assert main(["doctor", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == " 10% tiles\n 42% gather\n"
+    assert json.loads(shown.out)["passed"]
+
+
 @pytest.mark.slow
 @on_one_adapter
-def test_the_command_prints_nothing_on_stderr(device: wg.Device) -> None:
+def test_the_command_prints_progress_alone_on_stderr(device: wg.Device) -> None:
     command = [sys.executable, "-m", "wgslice.cli", "doctor", "--json", "--adapter", str(device.adapter)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
+    assert re.fullmatch(r"(?: *\d+% \w+\n)+", done.stderr)
     shown = json.loads(done.stdout)
     assert shown["passed"]
     assert shown["adapter"]["name"] == device.adapter.name

@@ -95,7 +95,7 @@ def parser() -> argparse.ArgumentParser:
         "doctor",
         show_report,
         "test every kernel on an adapter, and measure its speed",
-        ", in 10 to 30 seconds; the exit status is 1 if a kernel is wrong",
+        "; the exit status is 1 if a kernel is wrong",
     )
     examining.add_argument("--adapter", **adapter)
     examining.add_argument("--json", action="store_true", help="print the report as JSON")
@@ -148,7 +148,7 @@ def print_kernel(arguments: Namespace) -> None:
 
 def show_report(arguments: Namespace) -> int:
     """`wgslice doctor`: print the report; the status is 1 if a kernel failed."""
-    with progress_bar() as progress:
+    with progress_bar(lines=True) as progress:
         report = examine(arguments.adapter, progress)
     show(arguments, report.as_json(), report)
     return 0 if report.tested.passed else 1
