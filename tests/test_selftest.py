@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain, combinations
@@ -21,7 +22,7 @@ from helpers import (
 from planning import USUAL, costing, dispatches_of, names_of, planned_copy
 from reference.plans import run_plan
 from running import counted
-from trials import by_kernel, trials_of, trying, with_few_pipelines
+from trials import by_kernel, thinned, trials_of, trying, with_few_pipelines
 
 import wgslice as wg
 from wgslice.layout import Layout
@@ -383,6 +384,15 @@ def test_few_pipelines_have_every_constant(profile: Profile) -> None:
         )
         assert pairs == all_pairs
         assert len(few) <= len(more) <= len(trials)
+
+
+@PROFILES
+def test_thinned_trials_are_of_every_pipeline(profile: Profile) -> None:
+    for trials in trials_of(replace(USUAL, profile=profile)).values():
+        few = with_few_pipelines(trials, 5)
+        found, given = (Counter(trial.constants for trial in some) for some in (thinned(few, 128), few))
+        each = max(128 // len(given), 16)
+        assert found == {constants: min(count, each) for constants, count in given.items()}
 
 
 def test_trials_that_a_device_cannot_hold_are_left_out() -> None:

@@ -16,9 +16,9 @@ from wgslice.doctor.windows import window_trials
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Limits
 
-__all__ = ["Trial", "by_kernel", "of_the_tier", "trials_of", "trying", "with_few_pipelines"]
+__all__ = ["Trial", "by_kernel", "of_the_tier", "thinned", "trials_of", "trying", "with_few_pipelines"]
 
-by_kernel = selftest.by_kernel
+by_kernel, thinned = selftest.by_kernel, selftest.thinned
 
 
 @cache

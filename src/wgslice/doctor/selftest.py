@@ -11,7 +11,7 @@ from time import perf_counter
 
 from wgslice.doctor.copies import copy_trials
 from wgslice.doctor.indexing import index_trials
-from wgslice.doctor.trials import Trial, run_trials, with_few_pipelines
+from wgslice.doctor.trials import Constants, Trial, run_trials, with_few_pipelines
 from wgslice.doctor.windows import window_trials
 from wgslice.errors import fitted, named
 from wgslice.gpu.adapter import Adapter
@@ -21,11 +21,12 @@ from wgslice.gpu.native import refusals
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Limits
 
-# Pipelines tested per kernel, each compiled in 50 to 280 ms. A self-test of 91 pipelines takes 4.5 to 5.2 s,
-# with an empty driver cache 8.3 to 10.1 s on two devices (lavapipe, Mesa 22.3.6, 2 cores of an Intel Xeon;
-# Mesa 25.0.7 12.9 to 13.9 s); one of 99 on one device 13.7 to 17.1 s.
+# Pipelines tested per kernel, each compiled in 50 to 280 ms or read from the driver's cache in 20 ms, and
+# trials of 0.5 ms each. A self-test of 168 pipelines and 2,546 trials takes 9 s with an empty cache, else 4 s
+# (lavapipe of Mesa 22.3.6 on two devices, 2 cores of an AMD EPYC); of 186 and 6,721 it took 13 and 7 s.
 MAX_PIPELINES_IN_SOFTWARE = 5
 MAX_PIPELINES = 40
+MAX_TRIALS, MIN_TRIALS_PER_PIPELINE = 128, 16
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,7 @@ def run(
         devices.put(Device.request(device.adapter))
     with ThreadPoolExecutor(max_workers=devices.qsize()) as threads:
         tests = {
-            kernel: threads.submit(outcome, devices, with_few_pipelines(trials, most))
+            kernel: threads.submit(outcome, devices, thinned(with_few_pipelines(trials, most), MAX_TRIALS))
             for trials_of in (window_trials, copy_trials, index_trials)
             for kernel, trials in by_kernel(trials_of(limits), limits).items()
         }
@@ -182,6 +183,16 @@ def by_kernel(all_trials: Iterable[Trial], limits: Limits) -> dict[Kernel, list[
         if trial.fits(limits):
             found[trial.kernel].append(trial)
     return found
+
+
+def thinned(trials: Iterable[Trial], most: int) -> list[Trial]:
+    """Select at most `most` trials of a kernel, but 16 of each pipeline, evenly spaced among its trials."""
+    by_constants: defaultdict[Constants, list[Trial]] = defaultdict(list)
+    for trial in trials:
+        by_constants[trial.constants].append(trial)
+    each = max(most // len(by_constants), MIN_TRIALS_PER_PIPELINE)
+    counts = [(group, min(len(group), each)) for group in by_constants.values()]
+    return [group[number * len(group) // count] for group, count in counts for number in range(count)]
 
 
 def outcome(devices: SimpleQueue[Device], trials: list[Trial]) -> KernelTest:

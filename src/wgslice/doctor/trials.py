@@ -81,8 +81,13 @@ class Trial:
 
     @property
     def constants(self) -> Constants:
-        """The constants that the kernel is compiled with."""
-        return tuple(override_constants(self.step).items())
+        """The constants that the tested kernel is compiled with, and the one that reads winner indices."""
+        return tuple(
+            (name if step is self.step else f"{step.name} {name}", value)
+            for step in self.plan.steps
+            if isinstance(step, OnGrid)
+            for name, value in override_constants(step).items()
+        )
 
     def fits(self, limits: Limits) -> bool:
         """Whether the limits of a device admit the trial, which is not split as plans are."""
@@ -108,7 +113,8 @@ def side_nbytes(layout: Layout, width_nbytes: int) -> int:
 
 def elements_of(layout: Layout) -> Elements:
     """Return the element number of each index of a layout."""
-    return np.reshape(layout.places(), layout.sizes)
+    axes = (stride * np.arange(size) for size, stride in zip(layout.sizes, layout.strides, strict=True))
+    return np.asarray(sum(np.ix_(*axes), start=np.int64(layout.offset)))
 
 
 def with_few_pipelines(trials: Iterable[Trial], most: int) -> list[Trial]:
