@@ -26,10 +26,10 @@ from wgslice.gpu.capture import Place
 from wgslice.gpu.device import shipped_profile
 from wgslice.gpu.recording import Recorder
 from wgslice.plans.choose import Choice
-from wgslice.plans.plan import Plan, in_order
+from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import Costs
+from wgslice.plans.steps import Memory
 from wgslice.plans.window_strategies import winners_scratch
-from wgslice.plans.windows import WindowDispatch
 
 __all__ = ["Regret", "Timed", "run_regret"]
 
@@ -144,9 +144,8 @@ def measure_case(
 
 def plan_by(plan: Plan, choice: Choice) -> Plan:
     """Return the plan with the steps of another strategy."""
-    if isinstance(choice.steps[0], WindowDispatch):  # whose order matters
-        return replace(plan, steps=choice.steps, scratch=winners_scratch(choice.steps))
-    return replace(plan, steps=in_order(choice.steps))
+    kept = [each for each in plan.scratch if each[0] is not Memory.WINNERS]
+    return replace(plan, steps=choice.steps, scratch=(*kept, *winners_scratch(choice.steps)))
 
 
 def time_strategies(name: str, strategies: Sequence[Timed], asked: Prepared, rounds: int) -> None:

@@ -22,6 +22,7 @@ from wgslice.doctor.indexing import BREADTH, HEIGHT, IndexCase, MaskCase, index_
 from wgslice.doctor.trials import Trial, run_trials, with_few_pipelines
 from wgslice.plans.kernels import GATHERS, Kernel
 from wgslice.plans.profiles import CPU, GPU, Profile, shipped
+from wgslice.plans.steps import BufferCopies
 
 PROFILES = pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
 
@@ -170,6 +171,14 @@ def test_short_lists_are_slices_where_that_is_cheaper(
     expected = array.copy()
     expected[key] = array[:, : len(order)]
     check_same(x.numpy(), expected)
+
+
+def test_slices_of_a_list_run_in_the_order_of_the_list(device: wg.Device) -> None:
+    """Also where all elements in order are a buffer copy, and the others a dispatch, and not chosen."""
+    x = wg.asarray(np.arange(7, dtype=np.int32), device=device)
+    plan = wg.explain(getitem, x, [1, 0, 2, 3, 4, 5, 6]).plans[0]
+    (corrected,) = [each for each in plan.choices if each.name == CORRECTED]
+    assert [isinstance(step, BufferCopies) for step in corrected.steps] == [True, False]
 
 
 @pytest.mark.every_adapter

@@ -39,7 +39,7 @@ def run_plan(plan: Plan, source: Bytes, target: Bytes, offsets: NDArray[np.gener
             for source_place, target_place in zip(step.source.places(), step.target.places(), strict=True):
                 written[target_place:][: step.nbytes] = read[source_place:][: step.nbytes]
         elif isinstance(step, WindowDispatch):
-            known = step.windows.offsets if offsets is None else offsets
+            known = offsets if step.windows.offsets is None else step.windows.offsets
             assert known is not None
             run_windows(step, read, written, known, memories.get(Memory.WINNERS))
         elif isinstance(step, IndexedDispatch):

@@ -70,7 +70,7 @@ class Strategy(NamedTuple, Generic[P]):
     name: str
     applies: Applies[P]
     lower_bound: Callable[[P], float]  # estimated seconds that its steps take at least; inf if unknown
-    build: Callable[[P], Iterable[Step]]  # none where it only then turns out not to apply
+    build: Callable[[P], Iterable[Step]]  # in the order in which they run; none where it then does not apply
 
 
 def where(condition: Callable[[P], object]) -> Applies[P]:

@@ -36,10 +36,8 @@ def plan_copy(source: Layout, target: Layout, itemsize: int, context: PlanContex
     if choice is None:
         raise NoKernelError(all_disabled(f"a copy of sizes {target.sizes}", context.limits))
     source, target, width_nbytes = choice.problem.source, choice.problem.target, choice.problem.width_nbytes
-    costs, steps = context.limits.profile.costs, in_order(choice.steps)
-    return Plan(
-        nbytes, itemsize, width_nbytes, source, target, steps, costs=costs, choice=choice, shape=shape
-    )
+    widths, costs = (itemsize, width_nbytes), context.limits.profile.costs
+    return Plan(nbytes, *widths, source, target, choice.steps, costs=costs, choice=choice, shape=shape)
 
 
 def chosen(source: Layout, target: Layout, itemsize: int, context: PlanContext) -> Choice | None:

@@ -34,7 +34,7 @@ from wgslice.plans.pixels import (
     pixels_of,
     stepped_parts,
 )
-from wgslice.plans.plan import COPY_PER_ROW
+from wgslice.plans.plan import COPY_PER_ROW, in_order
 from wgslice.plans.problem import MIN_SHIFTED_NBYTES, SHIFTED_STEPS, UNPADDED, Problem, cut_end
 from wgslice.plans.profiles import FAILED, CostClass, copy_class
 from wgslice.plans.steps import BufferCopies, Dispatch, dispatch_of, prefixed, row_copies, row_sizes
@@ -275,7 +275,7 @@ def in_parts(problem: Problem) -> Sequence[Step]:
     """The steps of each part that bindings and a grid hold; none if a part has no strategy."""
     steps = chosen_steps([problem.of(*coalesce(*part)) for part in problem.parts], KERNELS)
     why = f"a part that a binding of {prefixed(problem.limits.binding_nbytes)} and a grid hold"
-    return [replace(step, reason=f"{step.reason}; {why}") for step in steps]
+    return in_order(replace(step, reason=f"{step.reason}; {why}") for step in steps)
 
 
 def padding_needed(problem: Problem) -> list[Copying]:

@@ -34,7 +34,7 @@ from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy, IndexedDispatch
 from wgslice.plans.kernels import GATHERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import Share, words_spanned
 from wgslice.plans.launch import share_of as launched
-from wgslice.plans.plan import COPY_PER_WINDOW, Plan, in_order
+from wgslice.plans.plan import COPY_PER_WINDOW, Plan
 from wgslice.plans.problem import PlanContext, span_of
 from wgslice.plans.profiles import BLOCKS_EACH, CACHE_LINE_NBYTES, FAILED, CostClass, Limits, all_disabled
 from wgslice.plans.steps import Memory, Span
@@ -300,7 +300,7 @@ def slices_seconds(parts: Sequence[ListSlice], problem: Indexing) -> float:
 def copies_of(parts: Sequence[ListSlice], problem: Indexing) -> list[Step]:
     """Returns the steps of a copy of each slice, in order; none if one has no strategy."""
     choices = [chosen(*problem.sides_of(part), problem.itemsize, problem.context) for part in parts]
-    return [step for choice in choices if choice for step in in_order(choice.steps)] if all(choices) else []
+    return [step for choice in choices if choice for step in choice.steps] if all(choices) else []
 
 
 def by_slices(name: str, parts_of: Callable[[Indexing], Sequence[ListSlice]]) -> Strategy[Indexing]:

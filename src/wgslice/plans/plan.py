@@ -108,7 +108,7 @@ class Plan:
         origin = Memory.STAGING if self.staged else Memory.INPUT
         return tuple(
             each._replace(
-                steps=(*self.before, *reading_from(origin, in_order(each.steps))),
+                steps=(*self.before, *reading_from(origin, each.steps)),
                 seconds=before_s + each.seconds,
             )
             for each in self.choice.every()

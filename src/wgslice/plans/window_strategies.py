@@ -87,7 +87,7 @@ def plan_windows(
     choice = choose(problem, WINDOWS, OnPrint(further_rejected, changes_of_windows))
     if choice is None:
         raise NoKernelError(all_disabled(f"windows of sizes {windows.sizes}", context.limits))
-    steps, scratch = in_order(choice.steps), winners_scratch(choice.steps)
+    steps, scratch = choice.steps, winners_scratch(choice.steps)
     widths, costs = (itemsize, itemsize), context.limits.profile.costs
     sides = (problem.batch, problem.tensor) if inserts else (problem.tensor, problem.batch)
     return Plan(nbytes, *widths, *sides, steps, scratch, costs=costs, choice=choice, shape=batch.sizes)
@@ -343,6 +343,6 @@ WINDOWS: tuple[Copying, ...] = (
         "window by window",
         where(are_long),
         lambda problem: problem.windows.count * min(problem.costs.copy_s, problem.costs.dispatch_s),
-        each_window,
+        lambda problem: in_order(each_window(problem)),
     ),
 )
