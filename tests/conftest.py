@@ -60,9 +60,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave tests of the other tiers out."""
     tier = config.getoption("--tier")
-    left_out = [item for item in items if not in_tier(item, tier)]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in {*left_out}]
+    tiers = [in_tier(item, tier) for item in items]
+    config.hook.pytest_deselected(items=[item for item, held in zip(items, tiers, strict=True) if not held])
+    items[:] = [item for item, held in zip(items, tiers, strict=True) if held]
 
 
 def in_tier(item: pytest.Item, tier: str) -> bool:
