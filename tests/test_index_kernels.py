@@ -14,12 +14,14 @@ from reference.indexed import index_kernels, trace_indexed
 from reference.memory import Writes
 from reference.plans import run_plan
 from running import compiling
+from test_mapping import PROFILES as MAPPING_PROFILES
 from test_mapping import check_mapping
+from trials import of_the_tier
 
 import wgslice as wg
 from wgslice.array_api import take_along_axis
 from wgslice.doctor.indexing import BREADTH, HEIGHT, IndexCase, MaskCase, index_cases, index_trials
-from wgslice.doctor.trials import Trial, run_trials, with_few_pipelines
+from wgslice.doctor.trials import Trial, run_trials
 from wgslice.plans.kernels import GATHERS, Kernel
 from wgslice.plans.profiles import CPU, GPU, Profile, shipped
 from wgslice.plans.steps import BufferCopies
@@ -54,7 +56,7 @@ def test_reference_implementations_write_what_numpy_does(kernel: Kernel, profile
 
 
 @pytest.mark.first_adapter
-@PROFILES
+@MAPPING_PROFILES
 @pytest.mark.parametrize(
     "kernel",
     [
@@ -88,11 +90,10 @@ def test_invocations_write_what_the_reference_writes(
     check_mapping(device, list(tables), written)
 
 
-@pytest.mark.every_adapter
 @pytest.mark.parametrize("kernel", index_kernels, ids=lambda kernel: kernel.value)
 def test_kernels_write_what_numpy_does(device: wg.Device, kernel: Kernel) -> None:
     trials = [trial for trial in index_trials(device.limits) if trial.kernel is kernel]
-    assert [verdict for verdict in run_trials(device, with_few_pipelines(trials, 12)) if verdict] == []
+    assert [verdict for verdict in run_trials(device, [*of_the_tier(trials)]) if verdict] == []
 
 
 @pytest.mark.every_adapter

@@ -27,6 +27,7 @@ from planning import USUAL, dispatches_of, only_dispatch, planned_by_kernel, pla
 from reference.plans import run_plan
 from running import compiling, counted, run_on_gpu, run_side_by_side, side_by_side
 from strategies import Case, cases
+from trials import Trial, no_change, of_the_tier
 
 import wgslice as wg
 from wgslice.layout import Layout
@@ -678,22 +679,27 @@ def rows_of(kernel: Kernel, width: int, target: Layout) -> list[bool]:
 
 
 def check_conditions(device: wg.Device, kernel: Kernel, profile: Profile) -> None:
-    """Run a kernel on all that its conditions list, against NumPy and its reference implementation."""
+    """Run a kernel's reference implementation on all that its conditions list, against NumPy.
+
+    The kernel itself runs those of the pipelines that the tier has.
+    """
     limits = replace(device.limits, profile=profile)
-    runs, expected = [], []
+    runs: dict[Trial, tuple[Bytes, Bytes, Bytes]] = {}
     for number, (width, source_layout, target_layout, paired) in enumerate(conditions(kernel)):
         source = random_bytes(whole_words(source_layout.stop * width) + GUARD, number)
         target = random_bytes(whole_words(target_layout.stop * width) + GUARD, number + 1000)
         bound = source.size // 16 * 16, target.size // 16 * 16  # beyond the layouts
         sides = source_layout, target_layout
         plan = planned_by_kernel(kernel, *sides, width, limits, bound, paired=paired, completed=True)
-        expected.append(copied(source, source_layout, target, target_layout, width))
-        assert not np.array_equal(expected[-1], target)
+        expected = copied(source, source_layout, target, target_layout, width)
+        assert not np.array_equal(expected, target)
         reference_result = target.copy()
         run_plan(plan, source, reference_result)
-        check_bytes(reference_result, expected[-1])
-        runs.append((plan, source, target))
-    check_bytes(run_side_by_side(device, runs), side_by_side(device, expected)[0])
+        check_bytes(reference_result, expected)
+        runs[Trial(plan, str(number), *bound, no_change)] = source, target, expected
+    taken = [(trial.plan, *runs[trial]) for trial in of_the_tier(runs)]
+    found = run_side_by_side(device, [(plan, source, target) for plan, source, target, _ in taken])
+    check_bytes(found, side_by_side(device, [expected for *_, expected in taken])[0])
 
 
 @pytest.mark.slow  # compiles every kernel anew

@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 import pytest
 from changed_modules import numbered_module
-from helpers import GUARD, Bytes, random_bytes, whole_words
+from helpers import GUARD, Bytes, default_tier, random_bytes, whole_words
 from planning import favouring, only_dispatch, planned_by_kernel
 from reference.memory import Writes
 from reference.plans import trace
@@ -19,13 +19,13 @@ from test_extract_windows import CONDITIONS as WINDOW_CONDITIONS
 from test_extract_windows import conditions as window_conditions
 from test_extract_windows import offset_table
 from test_kernels import CONDITIONS, conditions
-from trials import Trial, with_few_pipelines
+from trials import Trial, few_of_the_tier, no_change
 
 import wgslice as wg
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU, Profile
 
-MAX_PIPELINES = 6  # of a kernel, besides those that every constant needs
+PROFILES = pytest.mark.parametrize("profile", default_tier([CPU, GPU], ["cpu", "gpu"], 1))
 
 
 def writers(writes: Writes) -> dict[int, set[int]]:
@@ -51,16 +51,11 @@ def check_writers(step: object, writes: Writes, before: Bytes, after: Bytes) -> 
     assert np.array_equal(units[unchanged], before.view("<u4").reshape(-1, words)[unchanged])
 
 
-def no_change(_: Bytes, before: Bytes) -> Bytes:
-    """The bytes that a trial must write, which only self-tests use."""
-    return before
-
-
 def check_mapping(
     device: wg.Device, trials: list[Trial], written: Callable[[Trial, Bytes, Bytes], Writes]
 ) -> None:
-    """Run all trials of as few pipelines as have every constant, most of their pairs among them."""
-    taken = with_few_pipelines(trials, MAX_PIPELINES)
+    """Run trials of few pipelines, which have every constant: each is compiled for these tests alone."""
+    taken = few_of_the_tier(trials)
     sides = [
         (random_bytes(trial.source_nbytes, number), random_bytes(trial.target_nbytes, number + 1000))
         for number, trial in enumerate(taken)
@@ -79,7 +74,7 @@ def check_mapping(
 
 
 @pytest.mark.first_adapter
-@pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
+@PROFILES
 @pytest.mark.parametrize("kernel", CONDITIONS, ids=lambda kernel: kernel.value)
 def test_invocations_write_what_the_reference_writes(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel, profile: Profile
@@ -102,7 +97,7 @@ def test_invocations_write_what_the_reference_writes(
     check_mapping(device, forced, written)
 
 
-@pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
+@PROFILES
 @pytest.mark.parametrize("kernel", WINDOW_CONDITIONS, ids=lambda kernel: kernel.value)
 def test_invocations_of_windows_write_what_the_reference_writes(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel, profile: Profile

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import cache
 
 import pytest
+from helpers import Bytes
 from hypothesis import settings
 
 from wgslice.doctor import selftest
@@ -16,9 +17,23 @@ from wgslice.doctor.windows import window_trials
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Limits
 
-__all__ = ["Trial", "by_kernel", "of_the_tier", "thinned", "trials_of", "trying", "with_few_pipelines"]
+__all__ = [
+    "Trial",
+    "by_kernel",
+    "no_change",
+    "of_the_tier",
+    "thinned",
+    "trials_of",
+    "trying",
+    "with_few_pipelines",
+]
 
 by_kernel, thinned = selftest.by_kernel, selftest.thinned
+
+
+def no_change(_: Bytes, before: Bytes) -> Bytes:
+    """The bytes that a trial must write, which only self-tests use."""
+    return before
 
 
 @cache
@@ -28,10 +43,18 @@ def trials_of(limits: Limits) -> dict[Kernel, list[Trial]]:
 
 
 def of_the_tier(trials: Collection[Trial]) -> Iterable[Trial]:
-    """Trials of as many pipelines as the tier has (11, 45, 450): all, or those of most pairs of constants."""
-    most = settings().max_examples * 3 // 4
+    """Trials of as many pipelines as the tier has (7, 30, 300): all, or those of most pairs of constants.
+
+    To compile one takes 0.1 to 0.3 s, which is most of the time that trials take.
+    """
+    most = settings().max_examples // 2
     enough = len({trial.constants for trial in trials}) <= most
     return trials if enough else with_few_pipelines(trials, most)
+
+
+def few_of_the_tier(trials: Collection[Trial]) -> list[Trial]:
+    """Trials of as many pipelines as every constant needs, and in the tiers of more examples of 12 and 120."""
+    return with_few_pipelines(trials, settings().max_examples // 5)
 
 
 @contextmanager
