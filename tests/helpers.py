@@ -26,12 +26,7 @@ Bytes = NDArray[np.uint8]
 STORAGE, COPY_SRC, COPY_DST = 0x80, 0x4, 0x8
 WIDTHS = (1, 2, 4, 8, 16)
 DTYPES = {1: "int8", 2: "float16", 4: "float32", 8: "float64", 16: "complex128"}  # one of each width
-LARGE_PACKAGES = [
-    "onnxruntime",
-    "pygfx",
-    "torch",
-    "xarray",
-]  # what only `run test --all` installs; markers by name
+LARGE_PACKAGES = ["onnxruntime", "pygfx", "torch", "xarray"]  # of `run test --all` only; markers by name
 GUARD = 64  # bytes around each output that must not change
 
 # Constants on which buffer copies take a second each, as no machine has them.

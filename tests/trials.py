@@ -53,7 +53,7 @@ def of_the_tier(trials: Collection[Trial]) -> Iterable[Trial]:
 
 
 def few_of_the_tier(trials: Collection[Trial]) -> list[Trial]:
-    """Trials of as many pipelines as every constant needs, and in the tiers of more examples of 12 and 120."""
+    """Trials of as few pipelines as have every constant; of 12 and 120 in the tiers of more examples."""
     return with_few_pipelines(trials, settings().max_examples // 5)
 
 
