@@ -253,6 +253,7 @@ print(type(da.from_array(tensor, name=False).to_backend("numpy").compute()).__na
 
 
 @on_one_adapter
+@pytest.mark.slow  # another process, which imports Dask
 def test_an_older_dask_is_imported_and_left_alone(device: wg.Device, tmp_path: Path) -> None:
     """A stand-in package whose modules lack the names to register with."""
     package = tmp_path / "dask" / "array"
@@ -273,6 +274,7 @@ print(wg.asarray([3, 1]).numpy(), dask.array.dispatch.concatenate_lookup, dask._
 
 
 @on_one_adapter
+@pytest.mark.slow  # another process, which imports Dask
 def test_tensors_made_while_dask_is_imported_are_registered(device: wg.Device, tmp_path: Path) -> None:
     """A stand-in package that makes a tensor before it defines the names to register with."""
     package = tmp_path / "dask" / "array"

@@ -289,7 +289,13 @@ def elements(dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize("adapter", ADAPTERS, ids=adapter_id)
 @pytest.mark.parametrize(
     "group",
-    ["blocks", *(pytest.param(each, marks=pytest.mark.first_adapter) for each in ("words", "elements"))],
+    [
+        "blocks",
+        *(  # each compiles a dozen wrong kernels, and slices without them
+            pytest.param(each, marks=[pytest.mark.first_adapter, pytest.mark.slow])
+            for each in ("words", "elements")
+        ),
+    ],
 )
 def test_broken_kernels_are_found_and_slices_stay_right(
     monkeypatch: pytest.MonkeyPatch, adapter: str, group: str

@@ -136,6 +136,7 @@ def test_raises():
 """
 
 
+@pytest.mark.slow  # a run of pytest in another process
 def test_what_tests_ask_is_recorded(tmp_path: Path) -> None:
     (tmp_path / "test_some.py").write_text(TESTS)
     kept = tmp_path / "records.jsonl"
