@@ -18,7 +18,7 @@ fn find_source_ahead(piece: IndexedPiece) -> u32 {
     var element = next_row.source_element;
     for (var t = 0u; t < tables; t++) {
         var index = min(piece.number, piece.bounds.extents[t] - 1u);
-        if (copy.table_strides[2u * t + last / 4u][last % 4u] == 0u) {
+        if (copy.table_strides[last][t] == 0u) {
             index = find_in_table(next_row.entries[t], piece.bounds.extents[t], piece.bounds.wraps[t]).value;
         }
         element += index * piece.bounds.steps[t];

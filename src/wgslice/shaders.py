@@ -111,7 +111,7 @@ TYPES = {
     "u32": ("<u4", ()),
     "vec4<u32>": ("<u4", (4,)),
     "array<vec4<u32>, 2>": ("<u4", (MAX_RANK,)),
-    "array<vec4<u32>, 8>": ("<u4", (MAX_TABLES * 2, 4)),
+    "array<vec4<u32>, 8>": ("<u4", (MAX_RANK, MAX_TABLES)),
     "array<vec4<u32>, 16>": ("<u4", (MAX_MASKS, 4)),
 }
 
@@ -192,9 +192,8 @@ def fill_indexed(block: Block, step: IndexedDispatch) -> Sequence[int]:
     copy, rank = step.copy, len(step.copy.sizes)
     block["sizes"][:rank] = copy.sizes
     fill_sides(block, copy.source, copy.target)
-    strides = block["table_strides"].reshape(MAX_TABLES, MAX_RANK)
     for number, table in enumerate(copy.tables):
-        strides[number, :rank] = table.strides
+        block["table_strides"][:rank, number] = table.strides
         block["table_offsets"][number], block["extents"][number] = table.offset, table.extent
         block["wraps"][number], block["steps"][number] = table.wrap, table.step % 2**32
         block["winner_steps"][number] = table.winner_step

@@ -66,7 +66,7 @@ class Rows(NamedTuple):
 
 def find_rows(block: np.void, step: IndexedDispatch, number: Words) -> Rows:
     """Rows by their numbers."""
-    strides = block["table_strides"].reshape(-1, 8)
+    strides = block["table_strides"]
     source, target = (np.full_like(number, block[side]) for side in ("source_offset", "target_offset"))
     winner, before = np.zeros_like(number), np.zeros_like(number)
     numbers = [np.full_like(number, block["table_offsets"][t]) for t in range(len(step.copy.tables))]
@@ -80,7 +80,7 @@ def find_rows(block: np.void, step: IndexedDispatch, number: Words) -> Rows:
         target = target + c * block["target_strides"][d]
         winner = winner + c * block["winner_strides"][d]
         before = before + c * block["number_strides"][d]
-        numbers = [first + c * strides[t, d] for t, first in enumerate(numbers)]
+        numbers = [first + c * strides[d, t] for t, first in enumerate(numbers)]
     return Rows(source, target, winner, before, numbers)
 
 
@@ -94,10 +94,10 @@ class Reached(NamedTuple):
 
 def find_reached(block: np.void, step: IndexedDispatch, tables: Tables, rows: Rows, c: Words) -> Reached:
     """The offsets that tables add to the c-th elements of rows."""
-    strides = block["table_strides"].reshape(-1, 8)
+    strides = block["table_strides"]
     elements, winners, inside = np.zeros_like(c), np.zeros_like(c), np.ones(c.shape, bool)
     for t, table in enumerate(step.copy.tables):
-        number = rows.numbers[t] + c * strides[t, int(block["rank"]) - 1]
+        number = rows.numbers[t] + c * strides[int(block["rank"]) - 1, t]
         given = tables.indices[np.minimum(number, np.uint32(tables.indices.size - 1))].astype(object)
         value = np.where(given < 0, given + table.wrap, given)
         nearest = np.clip(value, 0, table.extent - 1)

@@ -1,7 +1,7 @@
 // indexed: the parameters of one dispatch that gathers or scatters, the indices that it reads, and its elements.
 
 //   element c, an index of `sizes`  ->  source_offset + dot(c, source_strides), target_offset + dot(c, target_strides)
-//   table t                         ->  index i: entry table_offsets[t] + dot(c, table_strides[t]) of the index array
+//   table t                         ->  index i: entry table_offsets[t] + the sum of c[d] * table_strides[d][t]
 //
 // Each table adds i * steps[t] elements to the offset on the indexed side: the source of a gather, the target of a
 // scatter. A negative index counts once from the end of its dimension. True elements of a mask are in range.
@@ -13,7 +13,7 @@ struct Indexed {
     target_strides: array<vec4<u32>, 2>, // elements, modulo 2^32
     winner_strides: array<vec4<u32>, 2>, // winners, where an element may be written twice
     number_strides: array<vec4<u32>, 2>, // index numbers, where an element may be written twice
-    table_strides: array<vec4<u32>, 8>,  // indices; dimension d of table t is table_strides[2 * t + d / 4][d % 4]
+    table_strides: array<vec4<u32>, 8>,  // entries of the index array, along each dimension of each table
     table_offsets: vec4<u32>,            // indices, from the start of the binding
     extents: vec4<u32>,                  // size of the dimension that a table indexes
     wraps: vec4<u32>,                    // added to negative indices: the extent, or 0 where they are out of range
@@ -86,9 +86,7 @@ fn moved(from_position: IndexedPosition, d: u32, distance: u32) -> IndexedPositi
     position.target_element += distance * copy.target_strides[d / 4u][d % 4u];
     position.winner += distance * copy.winner_strides[d / 4u][d % 4u];
     position.number += distance * copy.number_strides[d / 4u][d % 4u];
-    for (var t = 0u; t < tables; t++) {
-        position.entries[t] += distance * copy.table_strides[2u * t + d / 4u][d % 4u];
-    }
+    position.entries += distance * copy.table_strides[d];
     return position;
 }
 
