@@ -7,6 +7,7 @@ import os
 import re
 import weakref
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -16,7 +17,7 @@ from helpers import check_same, on_one_adapter, run_python
 from planning import preferring
 
 import wgslice as wg
-from wgslice.gpu.adapter import MIN_LIMITS, choose_adapter, install_advice
+from wgslice.gpu.adapter import MIN_LIMITS, choose_adapter, describe_adapter, install_advice
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU, TILE_NBYTES, WIDE_TILE_SIDES
 from wgslice.shaders import kernel_module
@@ -35,6 +36,12 @@ def test_the_machine_lists_its_adapters(device: wg.Device) -> None:
         assert adapter.name
         assert adapter.backend in ("Vulkan", "Metal", "D3D12", "OpenGL")
         assert adapter.software == (adapter.kind == "CPU")
+
+
+@pytest.mark.parametrize("listed", ["CPU", "IntegratedGPU"])
+def test_warp_is_a_software_adapter_however_it_is_listed(listed: str) -> None:
+    info = {"device": "Microsoft Basic Render Driver", "description": "", "backend_type": "D3D12"}
+    assert describe_adapter(SimpleNamespace(info={**info, "adapter_type": listed})).software
 
 
 def test_adapters_are_enumerated_once() -> None:

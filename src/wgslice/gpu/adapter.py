@@ -24,6 +24,7 @@ KIND_ORDER = ("DiscreteGPU", "IntegratedGPU", "Unknown", "CPU")  # all that wgpu
 DRIVER_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 NATIVE_BACKENDS = ("Vulkan", "Metal", "D3D12")
 RUNTIME_FOLDER = "XDG_RUNTIME_DIR"
+WARP = "Microsoft Basic Render Driver"  # on Windows without a GPU's driver listed as a GPU too (wgpu 3485)
 
 # Limits that kernels and staging need. WebGPU's defaults are higher; a program may request lower ones.
 MIN_LIMITS = {
@@ -86,7 +87,8 @@ def describe_adapter(handle: Any) -> Adapter:
     """Make an `Adapter` of a wgpu.GPUAdapter."""
     info = handle.info
     name, driver = info["device"] or info["description"] or "unnamed", info["description"]
-    return Adapter(name, info["backend_type"], info["adapter_type"], driver, handle)
+    kind = "CPU" if name == WARP else info["adapter_type"]
+    return Adapter(name, info["backend_type"], kind, driver, handle)
 
 
 def choose_adapter(adapters: Sequence[Adapter], query: str | None = None) -> Adapter:
