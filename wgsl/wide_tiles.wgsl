@@ -38,6 +38,13 @@ fn held_word(column: u32, word: u32) -> u32 {
     return tile[held_at(column, word / 4u)][word % 4u];
 }
 
+// Two words that a vector holds side by side. Not by `held_word`: in `(2 * pair + 1) % 4` Microsoft's FXC loses `pair`.
+fn two_words(column: u32, pair: u32) -> vec2<u32> {
+    let at = held_at(column, pair / 2u);
+    let first = pair % 2u * 2u;
+    return vec2(tile[at][first], tile[at][first + 1u]);
+}
+
 fn four_words(column: u32, word: u32) -> vec4<u32> {
     return vec4(held_word(column, word), held_word(column + 1u, word),
                 held_word(column + 2u, word), held_word(column + 3u, word));
@@ -87,8 +94,7 @@ fn write_cell(corner: Corner, column: u32, word: u32) {
     } else if (element_bytes == 4u) {
         write_row(corner, 0u, four_words(column, word));
     } else if (element_bytes == 8u) {
-        write_row(corner, 0u, vec4(held_word(column, 2u * word), held_word(column, 2u * word + 1u),
-                                   held_word(column + 1u, 2u * word), held_word(column + 1u, 2u * word + 1u)));
+        write_row(corner, 0u, vec4(two_words(column, word), two_words(column + 1u, word)));
     } else {
         write_row(corner, 0u, tile[held_at(column, word)]);
     }
