@@ -1,21 +1,37 @@
 // Runs saved programs, beside program.mjs, on a device of `gpu`, and compares all bytes; in Node.js and on pages.
 import { load } from "./program.mjs";
 
-/** Returns adapter, driver, and what is wrong by program; null without an adapter. `read` returns a file's bytes. */
+/**
+ * Returns adapter, driver, what is wrong by program, and the milliseconds of the slowest pipeline and its program;
+ * null without an adapter. `read` returns a file's bytes.
+ */
 export async function run(gpu, read) {
   const adapter = await gpu.requestAdapter();
   if (!adapter) return null;
   const device = await adapter.requestDevice();
   const names = JSON.parse(new TextDecoder().decode(await read("cases.json")));
   const [wrong, kept] = [{}, []];
+  const compile = device.createComputePipelineAsync.bind(device);
+  const slowest = { ms: 0, program: "" };
+  let running = "";
+  device.createComputePipelineAsync = async (descriptor) => {
+    const began = performance.now();
+    const pipeline = await compile(descriptor);
+    const ms = Math.round(performance.now() - began);
+    if (ms > slowest.ms) Object.assign(slowest, { ms, program: running });
+    return pipeline;
+  };
   for (const name of names) {
+    running = name;
+    device.pushErrorScope("internal");
     device.pushErrorScope("validation");
     const found = await difference(device, (file) => read(`${name}/${file}`), kept).catch((error) => `${error}`);
-    const refusal = await device.popErrorScope();
+    const refusals = [await device.popErrorScope(), await device.popErrorScope()];
+    const refusal = refusals.find((each) => each);
     if (refusal || found) wrong[name] = refusal?.message ?? found;
   }
   const { vendor, architecture, device: model, description } = adapter.info;
-  return { adapter: model || `${vendor} ${architecture}`, driver: description, wrong };
+  return { adapter: model || `${vendor} ${architecture}`, driver: description, slowest, wrong };
 }
 
 /** Describes the first tensor of a program that is not as wanted; empty if there is none. */

@@ -1,9 +1,10 @@
 """Run saved programs on every WebGPU implementation of this machine, and compare all bytes with NumPy's.
 
 `python3 run matrix` saves trials of the self-test and drawn operations as programs, and runs them by wgpu on
-each adapter, by Dawn in Node.js and in headless Chromium; naga translates their modules. Its rows replace
-those of the same implementation, adapter and driver in `bench/results/matrix.json` and `.md`. It fails if a
-byte is wrong. With `--plant` it keeps nothing, and fails unless each row finds wrong bits in two programs.
+each adapter, by Dawn in Node.js, in headless Chromium, and on Direct3D 12 under Wine; naga translates their
+modules, which spirv-val and Microsoft's compilers check. Its rows replace those of the same implementation,
+adapter and driver in `bench/results/matrix.json` and `.md`. It fails if a byte is wrong. With `--plant` it
+keeps nothing, and fails unless each row finds wrong bits in two programs.
 """
 
 from __future__ import annotations
@@ -17,19 +18,27 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from importlib.metadata import version
 from importlib.resources import files
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
 from browser import Browser, chromium, served
+from roots import (
+    CHAIN,
+    HOSTS,
+    PROFILES,
+    CannotRunError,
+    Row,
+    arm64_row,
+    compiled_wrong,
+    d3d12_row,
+)
 from saved_cases import PLANTED, cases, flip_bit, planted, save_cases, save_modules
-from test_programs import as_arrays
 
 import wgslice as wg
 from bench.compilers.report import NPM, TRANSLATE
@@ -61,21 +70,14 @@ import("./matrix.mjs").then(({ run }) =>
   run(navigator.gpu, async (file) => new Uint8Array(await (await fetch(file)).arrayBuffer())))
 """
 
-# Implementation, version, adapter, driver, commit; what is wrong, or why it cannot run.
-Row: TypeAlias = dict[str, Any]
 Environment: TypeAlias = Mapping[str, str]
-
-
-class CannotRunError(Exception):
-    """Why a row cannot run here."""
+# Implementation, adapter, driver, and what runs the row.
+Planned: TypeAlias = tuple[str, str, str, Callable[[], Row]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, and run; return 1 if a byte is wrong, or a planted bit is not found."""
     options = parse(arguments)
-    if options.on:
-        print(json.dumps(wrong_by_python(wg.Device.request(options.on), options.folder)))
-        return 0
     device = wg.Device.request()
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent) / "programs"
@@ -87,13 +89,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             (folder / "cases.json").write_text(json.dumps(names), "utf-8")
         copy_runner(folder)
         print(f"matrix: saved {len(names):,} programs", flush=True)
-        made = program_rows(folder, names), module_rows(folder, names, plant=options.plant)
+        planned = [*program_rows(folder, names, arm64=options.arm64)]
+        planned += module_rows(folder, names, plant=options.plant)
         own = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit(), "system": platform.platform()}
         rows = []
-        for row in chain(*made):
-            rows.append(shown(row | own))
-            if not options.plant:
-                keep(rows[-1])
+        for each in planned:
+            if any(text in each[0] for text in options.only or [""]):
+                rows.append(shown(finished(*each) | own))
+                if not options.plant:
+                    keep(rows[-1])
+    if not rows:
+        sys.exit(f"matrix: no row's implementation contains {' or '.join(options.only)}")
     if options.plant:
         missed = [row["implementation"] for row in rows if "wrong" in row and not finds_planted(row)]
         print(f"matrix: rows that do not find the planted bits: {', '.join(missed) or 'none'}")
@@ -105,15 +111,32 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(prog="run matrix", description=__doc__.partition("\n\n")[0])
     parser.add_argument("--plant", action="store_true", help="plant wrong bits, which each row must find")
-    parser.add_argument("--on", help=argparse.SUPPRESS)  # an adapter: the process of one of the rows
-    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    only = "run the rows whose implementation contains this; repeatable"
+    parser.add_argument("--only", action="append", metavar="TEXT", help=only)
+    arm64 = "add Linux on ARM64 by QEMU, which takes a quarter of an hour to set up"
+    parser.add_argument("--arm64", action="store_true", help=arm64)
     return parser.parse_args(arguments)
 
 
 # rows
 
 
-def program_rows(folder: Path, names: Sequence[str]) -> Iterator[Row]:
+def finished(implementation: str, adapter: str, driver: str, run: Callable[[], Row]) -> Row:
+    """Run a row; return it with its seconds, or with the reason why it cannot run."""
+    row: Row = {"implementation": implementation, "adapter": adapter, "driver": driver}
+    began = time.perf_counter()
+    try:
+        return row | run() | {"seconds": round(time.perf_counter() - began)}
+    except (CannotRunError, ConnectionError, RuntimeError, subprocess.TimeoutExpired) as error:
+        return row | {"reason": f"{error}"}
+
+
+def counted(count: Row, run: Callable[..., Row], *given: Path) -> Row:
+    """Run a row, and add the number of what it runs."""
+    return count | run(*given)
+
+
+def program_rows(folder: Path, names: Sequence[str], *, arm64: bool) -> Iterator[Planned]:
     """Yield a row of each implementation that runs programs."""
     plain, software = dict(os.environ), swiftshader()
     vulkan = [each for each in wg.adapters() if each.backend == "Vulkan"]
@@ -125,12 +148,13 @@ def program_rows(folder: Path, names: Sequence[str]) -> Iterator[Row]:
         planned.append(("wgpu", "SwiftShader", "", partial(python_row, "SwiftShader", software)))
         planned.append(("Dawn in Node.js", "SwiftShader", "", partial(dawn_row, software)))
     planned.append(("Chromium", "", "", chromium_row))
+    planned += [
+        (f"{host}, D3D12 ({CHAIN})", "", "", partial(d3d12_row, host)) for host in ("wgpu-native", "Dawn")
+    ]
     for implementation, adapter, driver, run in planned:
-        row = {"implementation": implementation, "adapter": adapter, "driver": driver}
-        try:
-            yield row | run(folder) | {"programs": len(names)}
-        except (CannotRunError, ConnectionError, RuntimeError, subprocess.TimeoutExpired) as error:
-            yield row | {"reason": f"{error}"}
+        yield implementation, adapter, driver, partial(counted, {"programs": len(names)}, run, folder)
+    if arm64:
+        yield "Linux on ARM64 (QEMU)", "", "", partial(arm64_row, folder, names)
 
 
 def copy_runner(folder: Path) -> None:
@@ -163,44 +187,9 @@ def completed(command: Sequence[str], environment: Environment) -> subprocess.Co
 
 def python_row(adapter: str, environment: Environment, folder: Path) -> Row:
     """Run the programs of a folder by `wg.load_program`, in a process of its own."""
-    command = [sys.executable, str(Path(__file__)), "--on", adapter, "--folder", str(folder)]
+    command = [sys.executable, str(HOSTS / "python.py"), adapter, str(folder)]
     row: Row = json.loads(completed(command, environment).stdout)
     return row
-
-
-def wrong_by_python(device: wg.Device, folder: Path) -> Row:
-    """Run the programs of a folder; return adapter, driver and what is wrong by program."""
-    wrong = {}
-    for name in json.loads((folder / "cases.json").read_text("utf-8")):
-        try:
-            found = difference(device, folder / name)
-        except Exception as error:
-            found = f"{type(error).__name__}: {error}"
-        if found:
-            wrong[name] = found
-    adapter = device.adapter
-    return {
-        "version": f"wgpu-py {version('wgpu')}",
-        "adapter": str(adapter),
-        "driver": adapter.driver,
-        "wrong": wrong,
-    }
-
-
-def difference(device: wg.Device, folder: Path) -> str:
-    """Describe the first tensor of a program that is not as wanted; empty if there is none."""
-    program = wg.load_program(folder, device, trusted=True)  # as other hosts run it
-    inputs = json.loads((folder / "program.json").read_text("utf-8"))["inputs"]
-    arrays = {each["name"]: np.fromfile(folder / f"{each['name']}.in", each["dtype"]) for each in inputs}
-    given = {
-        each["name"]: wg.asarray(arrays[each["name"]].reshape(each["shape"]), device=device)
-        for each in inputs
-    }
-    results = dict(enumerate(as_arrays(program(**given))))
-    for which, array in {**results, **{name: x.numpy() for name, x in given.items()}}.items():
-        if array.tobytes() != (folder / f"{which}.want").read_bytes():
-            return f"{which}: {array.dtype} {array.shape} has wrong bytes"
-    return ""
 
 
 def dawn_row(environment: Environment, folder: Path) -> Row:
@@ -233,25 +222,21 @@ def chromium_row(folder: Path) -> Row:
         return row | {"version": browser.send("Browser.getVersion")["product"]}
 
 
-def module_rows(folder: Path, names: Sequence[str], *, plant: bool) -> Iterator[Row]:
-    """Yield a row of each language that naga translates the modules to, and one of `spirv-val`."""
+def module_rows(folder: Path, names: Sequence[str], *, plant: bool) -> Iterator[Planned]:
+    """Yield a row of each language that naga translates the modules to, and of each compiler of these."""
     modules = folder.parent / "modules"
     paths = save_modules(folder, names, modules)
     rows = {
         f"naga to {language}": partial(naga_wrong, paths, suffix) for suffix, language in LANGUAGES.items()
     }
     rows["spirv-val"] = partial(spirv_wrong, paths, plant=plant)
+    for profile, compiler in PROFILES.items():
+        rows[f"{compiler}, {profile}"] = partial(hlsl_wrong, paths, profile, plant=plant)
     for implementation, run in rows.items():
-        row = {"implementation": implementation, "adapter": "", "driver": ""}
-        try:
-            named, wrong = run()
-        except CannotRunError as error:
-            yield row | {"reason": str(error)}
-        else:
-            yield row | {"version": named, "modules": len(paths), "wrong": wrong}
+        yield implementation, "", "", partial(counted, {"modules": len(paths)}, run)
 
 
-def naga_wrong(paths: Sequence[Path], suffix: str) -> tuple[str, dict[str, str]]:
+def naga_wrong(paths: Sequence[Path], suffix: str) -> Row:
     """Translate modules to a language; return the version of naga, and its message by module."""
     package = NPM / "node_modules" / "naga-wasm" / "package.json"
     if NODE is None or not package.exists():
@@ -262,10 +247,10 @@ def naga_wrong(paths: Sequence[Path], suffix: str) -> tuple[str, dict[str, str]]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     said = " ".join(done.stderr.split())[:300]
     wrong = {path.stem: said for path in paths if not path.with_suffix(f".{suffix}").exists()}
-    return f"naga-wasm {json.loads(package.read_text('utf-8'))['version']}", wrong
+    return {"version": f"naga-wasm {json.loads(package.read_text('utf-8'))['version']}", "wrong": wrong}
 
 
-def spirv_wrong(paths: Sequence[Path], *, plant: bool) -> tuple[str, dict[str, str]]:
+def spirv_wrong(paths: Sequence[Path], *, plant: bool) -> Row:
     """Validate the SPIR-V of modules; return the version of `spirv-val`, and its message by module."""
     written = [path for each in paths if (path := each.with_suffix(".spv")).exists()]
     if SPIRV_VAL is None or not written:
@@ -279,7 +264,21 @@ def spirv_wrong(paths: Sequence[Path], *, plant: bool) -> tuple[str, dict[str, s
         if done.returncode:
             wrong[path.stem] = " ".join((done.stdout + done.stderr).split())[:300]
     named = subprocess.run([SPIRV_VAL, "--version"], capture_output=True, text=True, check=True).stdout
-    return named.split(",")[0].strip(), wrong
+    return {"version": named.split(",")[0].strip(), "wrong": wrong}
+
+
+def hlsl_wrong(paths: Sequence[Path], profile: str, *, plant: bool) -> Row:
+    """Compile the HLSL of modules for a profile; return the compiler's version, and its message by module."""
+    if not any(path.with_suffix(".hlsl").exists() for path in paths):
+        naga_wrong(paths, "hlsl")
+    written = [path for each in paths if (path := each.with_suffix(".hlsl")).exists()]
+    with tempfile.TemporaryDirectory() as folder:
+        for path in written:
+            shutil.copy(path, folder)
+        if plant:
+            planted = Path(folder) / written[0].name
+            flip_bit(planted, planted.read_bytes().index(b"[numthreads"))  # which begins with Z then
+        return compiled_wrong(Path(folder), profile)
 
 
 def finds_planted(row: Row) -> bool:
@@ -303,9 +302,11 @@ def cells(row: Row) -> list[str]:
     named = [row["implementation"], row.get("version", ""), row["adapter"], row["driver"]]
     at = (row["commit"] or "")[:7]
     if "reason" in row:
-        return [*named, f"not run: {row['reason']}", "", at]
+        return [*named, f"not run: {row['reason']}", "", "", "", at]
     count = f"{row['programs']:,} programs" if "programs" in row else f"{row['modules']:,} modules"
-    return [*named, count, f"{len(row['wrong']):,}", at]
+    seconds = f"{row['seconds']:,} s" if "seconds" in row else ""
+    slowest = f"{row['slowest']['ms'] / 1e3:.1f} s: {row['slowest']['program']}" if "slowest" in row else ""
+    return [*named, count, f"{len(row['wrong']):,}", seconds, slowest, at]
 
 
 def kept_rows(before: Iterable[Row], rows: Iterable[Row]) -> list[Row]:
@@ -329,15 +330,17 @@ def keep(row: Row) -> None:
 
 def page(content: Mapping[str, Any]) -> str:
     """The page of kept results."""
-    heading = ["implementation", "version", "adapter", "driver", "ran", "wrong", "commit"]
+    heading = ["implementation", "version", "adapter", "driver", "ran", "wrong"]
+    heading += ["time", "slowest pipeline", "commit"]
     lines = [heading, ["---"] * len(heading), *map(cells, content["rows"])]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"""# Saved programs on every implementation
 
 What `python3 run matrix` has kept: [matrix.json](matrix.json). Trials of the self-test and drawn operations
 are [saved programs](../../docs/saved-programs.md), which each row runs. Inputs and outputs are compared with
-NumPy's, byte by byte. naga translates each module with its constants, and spirv-val validates the SPIR-V.
-"Not run" is what a machine lacked.
+NumPy's, byte by byte. naga translates each module with its constants, spirv-val validates the SPIR-V, and
+Microsoft's FXC and DXC compile the HLSL. D3D12 is that of Wine, on a software adapter: neither Windows nor a
+GPU. "Not run" is what a machine lacked.
 
 {table}
 """

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import wgpu
+from hosts.python import as_arrays
 from numpy.typing import NDArray
 from running import created
 
@@ -27,15 +28,6 @@ SHAPE = (6, 10)
 class Halves(NamedTuple):
     first: Any
     rest: Any
-
-
-def as_arrays(result: Any) -> list[NDArray[Any]]:
-    """The arrays of a nested result, in order."""
-    if isinstance(result, dict):
-        result = list(result.values())
-    if isinstance(result, (list, tuple)):
-        return [array for each in result for array in as_arrays(each)]
-    return [] if result is None else [np.asarray(result)]
 
 
 def views(x: Any, y: Any) -> Any:

@@ -67,7 +67,11 @@ def test_linux_is_tested_with_every_supported_python() -> None:
     assert setup["with"]["python-version"] == "${{ matrix.python }}"
 
 
-WEEKLY = {"newest": "test --newest", "suites": "suites", "matrix": "matrix"}
+WEEKLY = {
+    "newest": "python3 run test --newest",
+    "suites": "python3 run suites",
+    "matrix": 'sudo env "PATH=$PATH" python3 run matrix --arm64',  # root makes the Debian roots
+}
 
 
 @pytest.mark.parametrize(("name", "command"), WEEKLY.items())
@@ -75,7 +79,7 @@ def test_weekly_jobs_run_their_commands(name: str, command: str) -> None:
     workflow = YAML(typ="safe").load(ROOT / ".github" / "workflows" / f"{name}.yml")
     assert re.fullmatch(r"\d+ \d+ \* \* [0-6]", workflow["on"]["schedule"][0]["cron"])
     assert list(workflow["jobs"]) == [name]
-    assert steps(name) == [f"python3 run {command}"]
+    assert steps(name) == [command]
 
 
 def test_jobs_that_need_an_adapter_use_the_action() -> None:
