@@ -30,7 +30,9 @@ fn find_source_ahead(piece: IndexedPiece) -> u32 {
 fn gather(own: Invocation) {
     let piece = find_indexed_piece(invocation_number(own.group, own.groups, own.index));
     var unused = Unit(); // as no dispatch has 0 rows, which no compiler knows: it keeps the load
-    if (ahead > 0u) { unused = source_units[find_source_ahead(piece)]; }
+    if (ahead > 0u) {
+        unused = source_units[find_source_ahead(piece)]; // may be beyond the binding
+    }
     var element = piece.first;
     for (var k = 0u; k < each; k++) {
         let reached = find_offsets(piece, element);

@@ -25,7 +25,8 @@ fn masked_values(own: Invocation) {
         let word = min(start + k, last) / elements_per_word();
         var value = target_words[word];
         for (var i = 0u; i < elements_per_word(); i++) {
-            let given = insertBits(value, read_subword(source), i * width, width);
+            let found = read_subword(source); // behind the last element beyond the binding
+            let given = insertBits(value, found, i * width, width);
             value = select(value, given, (bits & 1u) == 1u);
             source += bits & 1u;
             bits >>= 1u;

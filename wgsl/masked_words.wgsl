@@ -15,7 +15,8 @@ override element_bytes: u32 = 1u; // bytes per element: 1 or 2
 // A mask of the bits of a word whose elements, the first of them element `ahead`, are true in the mask.
 fn true_bits(ahead: u32) -> u32 {
     let byte = copy.table_offsets.x + ahead;
-    let four = join_words(index_units[byte / 4u], index_units[((byte + 3u) / 4u) & 0x3fffffffu], byte);
+    let next = ((byte + 3u) / 4u) & 0x3fffffffu;
+    let four = join_words(index_units[byte / 4u], index_units[next], byte); // may be beyond the binding
     let ones = ((((four & 0x7f7f7f7fu) + 0x7f7f7f7fu) | four) >> 7u) & 0x01010101u; // bit 0 of each byte that is not 0
     if (element_bytes == 1u) {
         return ones * 0xffu;

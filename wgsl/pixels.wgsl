@@ -147,9 +147,11 @@ fn pixels(own: Invocation) {
     // Of the row, or of a plane where `apart`. The first block of a strided row may begin before it, by fewer than 16
     // pixels.
     let skipped = select(0u, 16u, strided());
-    let element = (first_block * 16u - extent.start + skipped * target_step * element_bytes) / element_bytes;
-    let pixel = select(element / (target_step * repeats), element, apart) - skipped;
-    let first = place.source_element + pixel * bitcast<u32>(pixel_step) + bitcast<u32>(lowest());
+    let skipped_bytes = skipped * target_step * element_bytes;
+    let element = (first_block * 16u - extent.start + skipped_bytes) / element_bytes; // modulo 2^32
+    let pixel = select(element / (target_step * repeats), element, apart) - skipped; // modulo 2^32
+    let ahead_of_row = pixel * bitcast<u32>(pixel_step) + bitcast<u32>(lowest()); // modulo 2^32
+    let first = place.source_element + ahead_of_row;
     for (var part = 0u; part < parts; part++) {
         read_part(part, (first + part * source_stride_of(last)) * element_bytes);
     }

@@ -5,7 +5,8 @@
 //                     the last two are the rows and columns of a tile
 //
 // Needs the four elements of each column and of each row of a tile in whole words: offsets and all other strides are
-// multiples of four. Surplus invocations repeat the last one, with the same values.
+// multiples of four.
+// Repeats: surplus invocations write the last tiles again
 
 override element_bytes: u32 = 1u; // bytes per element: 1 or 2
 

@@ -14,7 +14,7 @@ fn row_ends(own: Invocation) {
     let last = copy.rank - 1u;
     let place = find_place(piece.row, last);
     let extent = find_row_extent(place);
-    let before = find_row_extent(find_place(piece.row - 1u, last)); // the row before
+    let before = find_row_extent(find_place(piece.row - 1u, last)); // the row before, modulo 2^32 of the first one
     let edges = find_edges(piece, extent, 16u, piece.row > 0u && before.stop > extent.first_unit * 16u);
     if (edges.count == 0u) {
         return;

@@ -28,7 +28,7 @@ fn shifted_grid(own: Invocation) {
     let lowest = find_source(place, extent.whole_unit, distance); // lowest source byte of the row's first whole block
     let offset = lowest % 16u;
     let ahead = copy.ahead_columns;
-    let step = select(0u - distance, distance, is_forwards()); // source blocks per target block
+    let step = select(0u - distance, distance, is_forwards()); // source blocks per target block, modulo 2^32
     let lowest_block = lowest / 16u + column * step;
     let target_block = extent.whole_unit + column;
     var held: array<vec4<u32>, units>;

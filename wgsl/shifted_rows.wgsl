@@ -18,7 +18,7 @@ fn copy_neighbours(first: u32, source: u32) {
     let far_block = source / 16u + u32(forwards && offset != 0u);
     var near = source_blocks[near_block];
     for (var k = 0u; k < each; k++) {
-        let far = source_blocks[far_block + select(0u - k, k, forwards)];
+        let far = source_blocks[far_block + select(0u - k, k, forwards)]; // modulo 2^32
         let low = select(far, near, forwards && offset != 0u);
         target_blocks[first + k] = in_order(join(low, select(near, far, forwards), offset));
         near = far;

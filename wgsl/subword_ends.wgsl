@@ -21,7 +21,8 @@ fn subword_ends(own: Invocation) {
     let extent = find_extent(place.target_element, row.size, 4u * per_word);
     let is_head = piece.number < 4u;
     let word = 4u * select(extent.stop_unit, extent.first_unit, is_head) + piece.number % 4u;
-    let before = find_place(piece.row - 1u, row.dimensions).target_element + row.size; // end of the previous row
+    // The end of the previous row, modulo 2^32 of the first one.
+    let before = find_place(piece.row - 1u, row.dimensions).target_element + row.size;
     let taken = piece.row > 0u && before > word * per_word;
     let whole = is_head && extent.first_unit == extent.whole_unit;
     if (word * per_word < extent.stop && (word + 1u) * per_word > extent.start && !taken && !whole) {

@@ -47,7 +47,8 @@ fn subword_rows(own: Invocation) {
     let place = find_place(piece.row, row.dimensions);
     let extent = find_extent(place.target_element, row.size, per_word);
     copy_words(first_unit(piece, extent.whole_unit, extent.stop_unit), extent, place, row);
-    let before = find_place(piece.row - 1u, row.dimensions).target_element + row.size; // end of the previous row
+    // The end of the previous row, modulo 2^32 of the first one.
+    let before = find_place(piece.row - 1u, row.dimensions).target_element + row.size;
     let edges = find_edges(piece, extent, per_word, piece.row > 0u && before > extent.first_unit * per_word);
     var edge = edges.first;
     for (var left = edges.count; left > 0u; left--) {

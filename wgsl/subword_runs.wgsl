@@ -33,7 +33,7 @@ fn find_run(target_element: u32) -> Run {
         rest -= c * target_stride_of(d);
         inside = inside && c < size_of(d);
         run.source_element += c * source_stride_of(d);
-        run.left = size_of(d) - c;
+        run.left = size_of(d) - c; // between runs modulo 2^32
     }
     let last = copy.rank - 1u;
     let size = size_of(last);

@@ -39,7 +39,7 @@ fn merge_runs(target_word: u32, steps: Steps) -> u32 {
     let base = target_word * 4u - steps.target_start; // byte of the row, modulo 2^32; -3 or more
     let ahead = divide_by(base + 2u * steps.target_step - steps.run, copy.rank - 2u);
     let at_start = steps.count == 1u || target_word * 4u < steps.target_start; // where `ahead` may have wrapped
-    let first = select(ahead - 1u, 0u, at_start); // the first run that ends after its first byte
+    let first = select(ahead - 1u, 0u, at_start); // the first run that ends after its first byte, modulo 2^32
     for (var i = 0u; i < runs_per_word; i++) {
         let number = first + i;
         let start = i32(number * steps.target_step - base); // of the run, in bytes of the word
@@ -50,11 +50,12 @@ fn merge_runs(target_word: u32, steps: Steps) -> u32 {
         var value: u32;
         if (single) {
             let byte = select(0u, source + low, inside);
-            value = (source_words[byte / 4u] >> (byte % 4u * 8u)) << (low * 8u);
+            value = (source_words[byte / 4u] >> (byte % 4u * 8u)) << (low * 8u); // modulo 32 where not inside
         } else {
             value = word_at(select(0u, source, inside));
         }
-        let mask = select(0u, (0xffffffffu >> (32u - 8u * (high - low))) << (low * 8u), inside);
+        let bits = (0xffffffffu >> (32u - 8u * (high - low))) << (low * 8u); // modulo 2^32 where not inside
+        let mask = select(0u, bits, inside);
         word = (word & ~mask) | (value & mask);
     }
     return word;

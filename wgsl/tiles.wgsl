@@ -4,7 +4,7 @@
 //   workgroup g   ->  tile g of `each` x `each` elements of these two dimensions, at one index of all others
 //   invocation i  ->  elements i, i + workgroup_size, ... of the tile: loaded in source order, stored in target order
 //
-// Surplus workgroups repeat the last tile, with the same values.
+// Repeats: surplus workgroups write the last tile again
 
 override element_bytes: u32 = 4u; // bytes per element: 4, 8 or 16
 override each: u32 = 16u;         // elements per tile side

@@ -33,7 +33,8 @@ fn unit_grid(own: Invocation) {
     let target_ahead = copy.ahead_columns * target_column + copy.ahead_rows * target_row;
     var held: array<Unit, units>;
     for (var k = 0u; k < units; k++) {
-        held[k] = source_units[source_unit + k * source_ahead]; // units outside of the plane are not stored
+        // Units outside of the plane, which may be beyond the binding, are not stored.
+        held[k] = source_units[source_unit + k * source_ahead];
     }
     for (var k = 0u; k < units; k++) {
         let inside = tile.column + column + k * copy.ahead_columns < columns;

@@ -8,6 +8,7 @@
 //
 // Needs vectors aligned to 16 bytes on both sides, whole vectors in each target row, and numbers of vectors and cells
 // that workgroup_size divides.
+// Repeats: surplus workgroups write the last tile again
 
 override element_bytes: u32 = 4u; // bytes per element: 1, 2, 4, 8 or 16
 override side: u32 = 32u;         // elements per tile side
@@ -68,8 +69,8 @@ struct Corner {
 fn write_row(corner: Corner, below: u32, vector: vec4<u32>) {
     let before = copy.rank - 2u;
     if (corner.row + below < rows_spanned() && corner.row % row_step == 0u && below % row_step == 0u) {
-        let ahead = below / row_step * target_stride_of(before);
-        target_vectors[(corner.target_element + ahead) / elements_per_vector()] = vector;
+        let element = corner.target_element + below / row_step * target_stride_of(before); // modulo 2^32
+        target_vectors[element / elements_per_vector()] = vector;
     }
 }
 
@@ -111,8 +112,8 @@ fn wide_tiles(own: Invocation) {
     let first_row = number.row * side;
     let place = find_place(number.plane, before);
     let source_first = place.source_element + first_row + first_column * source_stride_of(last);
-    let target_first = place.target_element + first_column
-        + first_row / row_step * target_stride_of(before);
+    let target_row = first_row / row_step * target_stride_of(before); // modulo 2^32
+    let target_first = place.target_element + first_column + target_row;
     // Loop counts are uniform, so that compilers unroll the loops.
     for (var turn = 0u; turn < tile_vectors / workgroup_size; turn++) {
         let k = turn * workgroup_size + own.index;
@@ -131,7 +132,7 @@ fn wide_tiles(own: Invocation) {
         let column = k % vectors_per_side() * elements_per_vector();
         let row = k / vectors_per_side() * rows_apart;
         if (first_column + column < columns && (row_step == 1u || row < side)) {
-            let element = target_first + column + row / row_step * target_stride_of(before);
+            let element = target_first + column + row / row_step * target_stride_of(before); // modulo 2^32
             write_cell(Corner(element, first_row + row), column, row / rows_each);
         }
     }

@@ -99,6 +99,7 @@ fn write_part(block: u32, extent: Extent, row: Row) {
 // Writes the block with a row's tail, and the next row's bytes in it.
 fn write_tail_and_next(piece: Piece, extent: Extent, row: Row) {
     let block = extent.stop_unit;
+    // Of the last row modulo 2^32 and beyond the binding, then unused.
     let next = row_block(find_row(piece.row + 1u), block * 16u - extent.stop);
     let shared_with_next = piece.row + 1u < copy.count * copy.window_size;
     let following = select(vec4(0u), mask_from(extent.stop, block), shared_with_next);

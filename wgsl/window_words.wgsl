@@ -51,7 +51,7 @@ fn find_pair_row(element: u32, pair: Pair) -> PairRow {
     let place = find_window_place(pick, element - window * copy.window_size, x);
     let firsts = vec2(find_index(pick, x, 0u), find_index(pick, y, 0u));
     let backwards = vec2(is_backwards(pick, x), is_backwards(pick, y));
-    let steps = select(pair.steps, 0u - pair.steps, backwards);
+    let steps = select(pair.steps, 0u - pair.steps, backwards); // modulo 2^32
     return PairRow(element - place.rest, place.tensor, place.inside, firsts, steps);
 }
 

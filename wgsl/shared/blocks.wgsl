@@ -22,7 +22,7 @@ fn join(low: vec4<u32>, high: vec4<u32>, offset: u32) -> vec4<u32> {
 // A block of the source. 32-bit byte offsets address 2^28 blocks: numbers of blocks before the binding are taken modulo
 // 2^28, so that the next block after the last is block 0.
 fn source_block(number: u32) -> vec4<u32> {
-    return source_blocks[number & 0x0fffffffu];
+    return source_blocks[number & 0x0fffffffu]; // may be beyond the binding
 }
 
 // The n-th block after the block that contains byte `source`.
@@ -32,6 +32,7 @@ fn block_after(source: u32, n: u32) -> vec4<u32> {
 
 // The block whose first byte is `source`.
 fn block_at(source: u32) -> vec4<u32> {
+    // Of a row outside of the input beyond the binding.
     return join(source_blocks[source / 16u], source_blocks[(source + 15u) / 16u], source % 16u);
 }
 

@@ -65,8 +65,8 @@ override contiguous: bool = false; // blocked, not striped
 //   piece p, striped     ->  units p, p + pieces, ..., at most `each`: consecutive invocations access consecutive units
 //
 // Contiguous pieces are for CPU adapters, whose invocations run in SIMD lanes and pay for each masked access: all
-// accesses are unconditional. The last piece of a row is moved back until it is full, and surplus invocations of the
-// last workgroup repeat the last piece: some units are written more than once, with the same value.
+// accesses are unconditional.
+// Repeats where `contiguous`: the last piece of a row is moved back until it is full, surplus invocations take it again
 struct Piece {
     row: u32,    // row index
     number: u32, // piece index within the row
@@ -85,7 +85,8 @@ fn is_left_over(piece: Piece, rows: u32) -> bool {
 
 // The first unit of a piece of a row with units from `start` to before `stop`.
 fn first_unit(piece: Piece, start: u32, stop: u32) -> u32 {
-    return start + select(piece.number, min(piece.number * each, stop - start - each), contiguous);
+    let contiguous_unit = min(piece.number * each, stop - start - each); // modulo 2^32 of a short row, then unused
+    return start + select(piece.number, contiguous_unit, contiguous);
 }
 
 // Units between consecutive units of a piece.

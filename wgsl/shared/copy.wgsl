@@ -119,7 +119,7 @@ fn find_runs() -> Runs {
     let source_stride = source_stride_of(last);
     let target_stride = target_stride_of(last);
     let source_carry = source_stride_of(before) - run * source_stride;
-    let target_carry = target_stride_of(before) - run * target_stride;
+    let target_carry = target_stride_of(before) - run * target_stride; // modulo 2^32 for one run, then unused
     return Runs(before, run, size, source_stride, target_stride,
                 copy.paired * source_carry, copy.paired * target_carry);
 }

@@ -65,7 +65,7 @@ fn find_in_table(number: u32, extent: u32, wrap: u32) -> Index {
     var high = select(0u, 0xffffffffu, index_signed && low >= 0x80000000u); // of 64 bits
     if (index_bytes == 8u) { high = words.y; }
     let negative = index_signed && high >= 0x80000000u;
-    let value = low + select(0u, wrap, negative);
+    let value = low + select(0u, wrap, negative); // modulo 2^32
     let inside = high == select(0u, 0xffffffffu, negative) && value < select(extent, wrap, negative);
     return Index(select(select(extent - 1u, 0u, negative), value, inside), inside);
 }
@@ -166,7 +166,8 @@ fn find_indexed_piece(invocation: u32) -> IndexedPiece {
     let step = moved(IndexedPosition(), last, unit_step());
     let bounds = find_indexed_bounds();
     let left_over = is_left_over(piece, copy.count);
-    return IndexedPiece(first, number, step, bounds, find_reached(first.entries, bounds), left_over);
+    let of_row = find_reached(first.entries, bounds); // where left over beyond the binding
+    return IndexedPiece(first, number, step, bounds, of_row, left_over);
 }
 
 // Whether a piece has a k-th element.
@@ -177,7 +178,7 @@ fn is_one(piece: IndexedPiece, k: u32) -> bool {
 // The tables' offsets for an element of a piece at a position.
 fn find_offsets(piece: IndexedPiece, element: IndexedPosition) -> Reached {
     if (by_rows) { return piece.of_row; }
-    return find_reached(element.entries, piece.bounds);
+    return find_reached(element.entries, piece.bounds); // behind the last element beyond the binding
 }
 
 // The position of the element after another one of a piece.

@@ -24,7 +24,7 @@ fn find_row_extent(place: Place) -> Extent {
 
 // The lowest source byte of target block `block` of a row.
 fn find_source(place: Place, block: u32, distance: u32) -> u32 {
-    let ahead = (block * 16u - place.target_element * copy.element_bytes) * distance;
+    let ahead = (block * 16u - place.target_element * copy.element_bytes) * distance; // modulo 2^32
     let source = place.source_element * copy.element_bytes;
     return select(source - ahead - (16u - copy.element_bytes) * distance, source + ahead, is_forwards());
 }

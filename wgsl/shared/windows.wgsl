@@ -21,7 +21,7 @@ struct Windows {
     shifts: array<vec4<u32>, 2>,         // bits, for the same divisors
     tensor_strides: array<vec4<u32>, 2>, // places, modulo 2^32
     batch_strides: array<vec4<u32>, 2>,  // elements, modulo 2^32
-    winner_strides: array<vec4<u32>, 2>, // winners
+    winner_strides: array<vec4<u32>, 2>, // winners, modulo 2^32
     masks: array<vec4<u32>, 16>,         // bytes of a block that belong to each channel
     fill: vec4<u32>,                     // the value outside of the tensor, repeated
     tensor_offset: u32,                  // places, from the start of the binding, modulo 2^32
@@ -115,7 +115,8 @@ fn find_offset(pick: Pick, d: u32) -> i32 {
 // The tensor's index for index c of a window in dimension d; outside of the tensor, at least its extent (unsigned).
 fn find_index(pick: Pick, d: u32, c: u32) -> u32 {
     let ahead = step_of(d) * (first_of(d) + c);
-    return bitcast<u32>(find_offset(pick, d)) + select(ahead, last_of(d) - ahead, is_backwards(pick, d));
+    let from_start = select(ahead, last_of(d) - ahead, is_backwards(pick, d));
+    return bitcast<u32>(find_offset(pick, d)) + from_start; // modulo 2^32
 }
 
 struct Element {

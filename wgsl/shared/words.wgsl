@@ -22,7 +22,8 @@ fn join_words(low: u32, high: u32, byte: u32) -> u32 {
 // The four bytes of the source at a byte offset; callers mask those outside of their row. 32-bit byte offsets address
 // 2^30 words: numbers of words before the binding are taken modulo 2^30.
 fn word_at(byte: u32) -> u32 {
-    return join_words(source_words[byte / 4u], source_words[((byte + 3u) / 4u) & 0x3fffffffu], byte);
+    let next = ((byte + 3u) / 4u) & 0x3fffffffu;
+    return join_words(source_words[byte / 4u], source_words[next], byte); // may be beyond the binding
 }
 
 // Transposes 4 x 4 bytes: the words of four rows, from one word of each of four columns.
