@@ -49,7 +49,8 @@ fn pixel_element(n: u32) -> u32 {
     let element = n + ahead;
     let pixel = min(i32(select(element / (target_step * repeats), n % per_block, apart)), pixels_read() - 1);
     let channel = i32(select(element % target_step, n / per_block, apart));
-    let place = u32(pixel * pixel_step + channel * channel_step - lowest()) * element_bytes; // bytes
+    let held = min(channel, i32(channels) - 1); // between pixels of the target any
+    let place = u32(pixel * pixel_step + held * channel_step - lowest()) * element_bytes; // bytes
     // Not extractBits, whose range checks prevent compilers from unrolling the callers.
     let value = (window[place / 4u] >> (place % 4u * 8u)) & (0xffffffffu >> (32u - 8u * element_bytes));
     return select(value, 0u, channel >= i32(channels));
