@@ -25,7 +25,9 @@ fn subword_ends(own: Invocation) {
     let before = find_place(piece.row - 1u, row.dimensions).target_element + row.size;
     let taken = piece.row > 0u && before > word * per_word;
     let whole = is_head && extent.first_unit == extent.whole_unit;
-    if (word * per_word < extent.stop && (word + 1u) * per_word > extent.start && !taken && !whole) {
+    let again = !is_head && extent.stop_unit < extent.whole_unit; // head and tail of a row inside one block
+    let inside = word * per_word < extent.stop && (word + 1u) * per_word > extent.start;
+    if (inside && !taken && !whole && !again) {
         copy_edge_word(word, piece, extent, place, row);
     }
 }

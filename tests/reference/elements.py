@@ -129,7 +129,9 @@ def subword_ends(block: np.void, step: Dispatch, source: Observed, target: Obser
     _, before = find_places(block, pieces.row - np.uint32(1), dimensions)
     taken_ = (pieces.row > 0) & (before + size > word * per_word)
     whole = is_head & (extents.first_unit == extents.whole_unit)
-    mine = (word * per_word < extents.stop) & ((word + np.uint32(1)) * per_word > start) & ~taken_ & ~whole
+    again = ~is_head & (extents.stop_unit < extents.whole_unit)
+    inside = (word * per_word < extents.stop) & ((word + np.uint32(1)) * per_word > start)
+    mine = inside & ~taken_ & ~whole & ~again
     own = np.flatnonzero(mine).astype(np.uint32)
     edges = Edge(word[mine], pieces.row[mine], own)
     return Writes(WORD_NBYTES, edges.unit, edge_words(block, step, (source, target), edges), own)
