@@ -81,6 +81,7 @@ def test_the_bootstrap_names_its_verbs() -> None:
         "bench",
         "gpu",
         "mutants",
+        "check",
         "fuzz",
         "matrix",
         "soak",
@@ -155,7 +156,12 @@ def test_gpu_installs_packed_wheels_without_an_index(
 def test_scripts_get_their_arguments(
     run_script: Any, commands: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for verb, script in (("mutants", "mutate.py"), ("fuzz", "fuzz.py"), ("soak", "soak.py")):
+    for verb, script in (
+        ("mutants", "mutate.py"),
+        ("check", "check.py"),
+        ("fuzz", "fuzz.py"),
+        ("soak", "soak.py"),
+    ):
         assert run(run_script, monkeypatch, verb, "widening", "--check") == 0
         assert commands[-2:] == [["install", "test"], ["widening", "--check"]]
         assert (ROOT / "tests" / script).is_file()

@@ -1,0 +1,306 @@
+"""Memory that kernels access, with who read and wrote each word since the last barrier or dispatch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from checker.findings import Findings
+from checker.values import Mask, Value
+from numpy.typing import NDArray
+
+Numbers: TypeAlias = NDArray[np.int64]
+
+NOBODY, SEVERAL = -1, -2  # instead of an invocation
+PAGE_SHIFT = 8
+PAGE = 1 << PAGE_SHIFT  # words
+
+
+def garbage(words: Numbers) -> Numbers:
+    """Return arbitrary words, a function of their numbers."""
+    mixed = (words + 1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    return (mixed >> np.uint64(32)).astype(np.int64)
+
+
+class Memory:
+    """The words of a buffer, and for each the invocations that accessed it."""
+
+    def __init__(self, words: Numbers) -> None:
+        self.words = words
+        self.size = words.size
+        self.written: dict[int, tuple[int, int]] = {}  # lowest and highest word, by the words written at once
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget who accessed what."""
+        self.writer = np.full(self.words.size, NOBODY, np.int32)
+        self.reader = np.full(self.words.size, NOBODY, np.int32)
+        self.atomic: NDArray[np.bool_] | None = None
+        self.changed: Numbers | None = None  # bits that atomicXor changed
+
+    def slots(self, words: Numbers) -> Numbers:
+        """Return the places of words in the arrays."""
+        return words
+
+    def read(self, words: Numbers) -> Numbers:
+        """Return words without noting it."""
+        return self.words[words]
+
+
+class Paged(Memory):
+    """A buffer whose words are a function of their numbers, but for pages that were written."""
+
+    def __init__(self, size: int, content: Callable[[Numbers], Numbers]) -> None:
+        super().__init__(np.zeros(0, np.int64))
+        self.size, self.content = size, content
+        self.table = np.full(-(-size // PAGE), -1, np.int32)
+        self.pages: list[int] = []
+
+    def slots(self, words: Numbers) -> Numbers:
+        pages = words >> PAGE_SHIFT
+        missing = np.unique(pages[self.table[pages] < 0])
+        if missing.size:
+            start = len(self.pages)
+            self.table[missing] = np.arange(start, start + missing.size)
+            self.pages += missing.tolist()
+            fresh = self.content((missing[:, None] * PAGE + np.arange(PAGE)).reshape(-1))
+            nobody = np.full(fresh.size, NOBODY, np.int32)
+            self.words = np.concatenate([self.words, fresh])
+            self.writer, self.reader = (np.concatenate([old, nobody]) for old in (self.writer, self.reader))
+            if self.atomic is not None and self.changed is not None:
+                self.atomic = np.concatenate([self.atomic, np.zeros(fresh.size, np.bool_)])
+                self.changed = np.concatenate([self.changed, np.zeros(fresh.size, np.int64)])
+        slots: Numbers = self.table[pages].astype(np.int64) * PAGE + words % PAGE
+        return slots
+
+    def read(self, words: Numbers) -> Numbers:
+        found = self.content(words)
+        if self.pages:
+            page = self.table[words >> PAGE_SHIFT]
+            held = page >= 0
+            found[held] = self.words[page[held].astype(np.int64) * PAGE + words[held] % PAGE]
+        return found
+
+    def numbers(self) -> Numbers:
+        """Return the numbers of the words of all pages, in the order of the arrays."""
+        return (np.array(self.pages, np.int64)[:, None] * PAGE + np.arange(PAGE)).reshape(-1)
+
+
+@dataclass
+class Tally:
+    """What was executed of a kernel."""
+
+    dispatches: int = 0
+    invocations: int = 0
+    accesses: int = 0  # of buffers and workgroup memory
+
+
+class Buffer:
+    """A variable of a module that is bound to a part of a memory, or workgroup memory."""
+
+    def __init__(
+        self,
+        name: str,
+        memory: Memory,
+        findings: Findings,
+        tally: Tally,
+        *,
+        first: int = 0,
+        size: int,
+        unit: int,
+        writable: bool,
+        repeats: bool = False,
+    ) -> None:
+        self.name, self.memory, self.findings, self.tally = name, memory, findings, tally
+        self.first, self.unit, self.length, self.writable = first, unit, size // unit, writable
+        self.repeats = repeats  # whether invocations may write what others write, with equal bits
+        self.bases: Numbers | int = first  # of each invocation, for workgroup memory
+
+    def places(self, index: Value, m: Mask, line: int, *, beyond: bool = False) -> tuple[Any, Any, Any]:
+        """Return the active invocations, the first word of each, and which of them are outside."""
+        assert m is not None
+        lanes = np.flatnonzero(m)
+        chosen = np.broadcast_to(index, m.shape)[lanes]
+        self.tally.accesses += lanes.size
+        outside = None
+        if chosen.max() >= self.length:
+            outside = chosen >= self.length
+            if not beyond:
+                where = np.zeros(self.findings.invocations.size, np.bool_)
+                where[lanes[outside]] = True
+                what = f"{self.name} is accessed outside of its {self.length:,} elements"
+                self.findings.note("bounds", line, m, where, what, index=index)
+        base = self.bases[lanes] if isinstance(self.bases, np.ndarray) else self.bases
+        return lanes, chosen * self.unit + base, outside
+
+    def load(self, index: Value, m: Mask, line: int, *, beyond: bool = False) -> Value:
+        """Return elements; outside of the binding arbitrary ones."""
+        if isinstance(index, int) and not self.writable and index < self.length:
+            self.tally.accesses += int(np.count_nonzero(m))  # type: ignore[arg-type]
+            words = self.memory.read(np.arange(self.unit) + (self.first + index * self.unit)).tolist()
+            return tuple(words) if self.unit > 1 else words[0]
+        lanes, places, outside = self.places(index, m, line, beyond=beyond)
+        whole = lanes.size == self.findings.invocations.size
+        found = []
+        for part in range(self.unit):
+            words = places + part
+            if outside is not None:
+                values = garbage(words)
+                values[~outside] = self.fetch(lanes[~outside], words[~outside], line)
+            else:
+                values = self.fetch(lanes, words, line)
+            if not whole:
+                spread = np.zeros(self.findings.invocations.size, np.int64)
+                spread[lanes] = values
+                values = spread
+            found.append(values)
+        return tuple(found) if self.unit > 1 else found[0]
+
+    def fetch(self, lanes: Numbers, words: Numbers, line: int) -> Numbers:
+        """Return words, and note who reads them if they may be written."""
+        memory = self.memory
+        if not self.writable:
+            return memory.read(words)
+        own = self.findings.invocations[lanes].astype(np.int32)
+        slots = memory.slots(words)
+        writer = memory.writer[slots]
+        if not self.repeats:
+            written = (writer != NOBODY) & (writer != own)
+            self.complain("race", line, lanes, written, words, "a word is read that", writer)
+        before = memory.reader[slots]
+        memory.reader[slots] = own
+        shared = (memory.reader[slots] != own) | ((before != NOBODY) & (before != own))
+        memory.reader[slots[shared]] = SEVERAL
+        if memory.atomic is not None:
+            self.complain(
+                "mixed", line, lanes, memory.atomic[slots], words, "a word with atomics is read without"
+            )
+        return memory.words[slots]
+
+    def store(self, index: Value, value: Value, m: Mask, line: int, *, part: int | None = None) -> None:
+        """Write elements, or a component of them."""
+        lanes, places, outside = self.places(index, m, line)
+        if outside is not None:
+            lanes, places = lanes[~outside], places[~outside]
+        values = value if isinstance(value, tuple) else (value,)
+        for number, each in enumerate(values):
+            words = places + (number if part is None else part)
+            self.reach(words, len(values))
+            self.put(lanes, words, each[lanes] if isinstance(each, np.ndarray) else each, line)
+
+    def reach(self, words: Numbers, unit: int) -> None:
+        """Note the range of words that are written."""
+        if words.size:
+            low, high = self.memory.written.get(unit, (2**62, 0))
+            self.memory.written[unit] = min(low, int(words.min())), max(high, int(words.max()))
+
+    def put(self, lanes: Numbers, words: Numbers, values: Value, line: int, *, atomic: bool = False) -> None:
+        """Write words, and note who does."""
+        memory = self.memory
+        own = self.findings.invocations[lanes].astype(np.int32)
+        slots = memory.slots(words)
+        writer, reader = memory.writer[slots], memory.reader[slots]
+        memory.writer[slots] = own
+        winner = memory.writer[slots]
+        again = (writer != NOBODY) & (writer != own)
+        differs = again & (memory.words[slots] != values)
+        memory.words[slots] = values
+        at_once = winner != own
+        differs |= at_once & (memory.words[slots] != values)
+        other = np.where(at_once, winner, writer)
+        if not self.repeats:
+            self.complain(
+                "race", line, lanes, at_once | again, words, "a word is written that", other, ~differs
+            )
+            read = (reader != NOBODY) & (reader != own)
+            self.complain("race", line, lanes, read, words, "a word is written that", reader)
+        self.complain("race", line, lanes, differs, words, "a word is written that", other, ~differs)
+        if memory.atomic is not None and not atomic:
+            self.complain(
+                "mixed", line, lanes, memory.atomic[slots], words, "a word with atomics is written without"
+            )
+
+    def complain(
+        self,
+        kind: str,
+        line: int,
+        lanes: Numbers,
+        wrong: NDArray[np.bool_],
+        words: Numbers,
+        what: str,
+        other: Value = None,
+        same: Value = None,
+    ) -> None:
+        """Report the first wrong access."""
+        if not wrong.any() or (kind, line) in self.findings.found:
+            return
+        first = int(wrong.argmax())
+        bits = (
+            ""
+            if same is None
+            else ", equal bits"
+            if np.broadcast_to(same, wrong.shape)[wrong].all()
+            else ", other bits"
+        )
+        if other is not None:
+            who = "several invocations" if other[first] == SEVERAL else f"invocation {other[first]}"
+            what += f" {who} accessed as well{bits}"
+        at = f"{self.name}, word {words[first]}, invocation {self.findings.invocations[lanes[first]]}"
+        self.findings.add(kind, line, f"{what}: {at}, and {int(wrong.sum()) - 1} more")
+
+    # atomics
+
+    def touched(self, index: Value, m: Mask, line: int) -> tuple[Numbers, Numbers, Numbers]:
+        """Return the invocations, words and places of an atomic operation, and note it."""
+        lanes, words, outside = self.places(index, m, line)
+        if outside is not None:
+            lanes, words = lanes[~outside], words[~outside]
+        slots = self.memory.slots(words)
+        if self.memory.atomic is None:
+            self.memory.atomic = np.zeros(self.memory.words.size, np.bool_)
+            self.memory.changed = np.zeros(self.memory.words.size, np.int64)
+        self.memory.atomic[slots] = True
+        self.reach(words, 1)
+        return lanes, words, slots
+
+    def spread(self, lanes: Numbers, values: Numbers) -> Numbers:
+        """Return values of some invocations as an array over all."""
+        result = np.zeros(self.findings.invocations.size, np.int64)
+        result[lanes] = values
+        return result
+
+    def atomicLoad(self, index: Value, m: Mask, line: int) -> Value:  # noqa: N802 (WGSL's name)
+        lanes, _, slots = self.touched(index, m, line)
+        return self.spread(lanes, self.memory.words[slots])
+
+    def atomicStore(self, index: Value, value: Value, m: Mask, line: int) -> None:  # noqa: N802
+        lanes, words, slots = self.touched(index, m, line)
+        assert self.memory.changed is not None
+        given = value[lanes] if isinstance(value, np.ndarray) else value
+        changed = self.memory.changed[slots] != 0
+        self.complain("race", line, lanes, changed, words, "bits are written that another invocation changed")
+        self.put(lanes, words, given, line, atomic=True)
+
+    def atomicXor(self, index: Value, value: Value, m: Mask, line: int) -> None:  # noqa: N802
+        lanes, words, slots = self.touched(index, m, line)
+        changed = self.memory.changed
+        assert changed is not None
+        given = np.broadcast_to(value, self.findings.invocations.shape)[lanes]
+        twice = (changed[slots] & given) != 0
+        self.complain("race", line, lanes, twice, words, "bits are changed that another invocation changed")
+        places, which = np.unique(slots, return_inverse=True)
+        differing, any_of = np.zeros_like(places), np.zeros_like(places)
+        np.bitwise_xor.at(differing, which, given)
+        np.bitwise_or.at(any_of, which, given)
+        overlap = (differing != any_of)[which]
+        self.complain("race", line, lanes, overlap, words, "bits are changed by two invocations")
+        changed[places] |= any_of
+        self.memory.words[places] ^= differing
+
+    def atomicMax(self, index: Value, value: Value, m: Mask, line: int) -> None:  # noqa: N802
+        lanes, _, slots = self.touched(index, m, line)
+        np.maximum.at(self.memory.words, slots, value[lanes] if isinstance(value, np.ndarray) else value)

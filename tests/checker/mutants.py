@@ -1,0 +1,71 @@
+"""Wrong lines of kernels, and what finds them."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from itertools import chain, islice
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from checker.memory import Tally
+from checker.sizes import check_large, large_copies
+from checker.trials import Tallies, all_trials, check_trial, spread
+
+from wgslice.plans.kernels import Kernel
+from wgslice.plans.plan import Plan
+
+LIST = Path(__file__).with_name("mutants.toml")
+FOLDER = Path(__file__).parents[2] / "wgsl"
+MAX_LARGE = 120  # plans of tensors of some GiB, of all kernels
+
+
+class Mutant(NamedTuple):
+    """One wrong line of a kernel."""
+
+    name: str
+    kernels: list[str]  # that have it
+    file: str
+    old: str  # in one place of the file
+    new: str
+    large: bool = False  # whether it shows on tensors of some GiB only
+    unsafe: bool = False  # whether it hangs adapters, or compilers refuse it
+
+    def changed(self, module: str) -> str:
+        """Return a module with the wrong line, if it has the right one."""
+        return module.replace(self.old, self.new)
+
+    def fits(self) -> bool:
+        """Return whether the file has the line in one place."""
+        return (FOLDER / self.file).read_text("utf-8").count(self.old) == 1
+
+
+def mutants() -> list[Mutant]:
+    """Return all wrong lines."""
+    return [Mutant(**each) for each in tomllib.loads(LIST.read_text("utf-8"))["mutant"]]
+
+
+@cache
+def large_plans() -> list[tuple[str, Plan]]:
+    """Return plans of tensors of some GiB."""
+    return list(islice(large_copies(Random(1)), MAX_LARGE))
+
+
+def found_by(mutant: Mutant) -> str:
+    """Return the first kind of finding of a mutant and its text; "" if there is none."""
+    return next(chain(findings_of(mutant, 60), findings_of(mutant, 10**6)), "")
+
+
+def findings_of(mutant: Mutant, count: int) -> Iterator[str]:
+    """Yield what is found of a mutant."""
+    tallies = Tallies(Tally)
+    if mutant.large:
+        for _, plan in large_plans():
+            if {step.name for step in plan.steps} & {*mutant.kernels}:
+                yield from (f"{found.kind}: {found}" for found in check_large(plan, tallies, mutant.changed))
+        return
+    for kernel in mutant.kernels:
+        for trial in spread(all_trials()[Kernel(kernel)], count):
+            yield from (f"{found.kind}: {found}" for found in check_trial(trial, tallies, mutant.changed))

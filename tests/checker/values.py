@@ -1,0 +1,290 @@
+"""What kernels compute, for all invocations at once; operations that may go wrong report where they do.
+
+Numbers are Python's, or arrays of int64 that hold the values of u32 or i32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any, TypeAlias
+
+import numpy as np
+from checker.findings import Findings
+from numpy.typing import NDArray
+
+Value: TypeAlias = Any  # a number, an array over invocations, or a tuple of values
+Mask: TypeAlias = NDArray[np.bool_] | None
+
+MOST = 2**32 - 1
+MAX_TURNS = 2**10  # of a loop; no kernel has as many in what is executed
+
+
+def both(mask: Mask, condition: Value) -> Mask:
+    """Return the invocations of a mask where a condition holds; the same mask if it holds in all of them."""
+    if mask is None or condition is True:
+        return mask
+    if condition is False:
+        return None
+    left = mask & condition
+    count = np.count_nonzero(left)
+    if not count:
+        return None
+    return mask if count == np.count_nonzero(mask) else left
+
+
+def without(alive: Value, mask: Mask) -> Value:
+    """Return the invocations that remain after some return."""
+    return alive & ~mask if mask is not None else alive
+
+
+def merge(mask: Mask, new: Value, old: Value) -> Value:
+    """Return the new value where a mask is set, and the old one elsewhere."""
+    if old is None or new is old:
+        return new
+    if isinstance(new, tuple):
+        return tuple(merge(mask, one, other) for one, other in zip(new, old, strict=True))
+    if not isinstance(new, np.ndarray) and not isinstance(old, np.ndarray) and new == old:
+        return new
+    return np.where(mask, new, old)  # type: ignore[arg-type]
+
+
+def into(mask: Mask, owner: Mask, new: Value, old: Value) -> Value:
+    """Return the new value, merged where a variable has more invocations than the mask."""
+    return new if mask is owner else merge(mask, new, old)
+
+
+def put(whole: Value, index: int, value: Value) -> Value:
+    """Return a tuple with one part replaced."""
+    return (*whole[:index], value, *whole[index + 1 :])
+
+
+def swizzle(whole: Value, *numbers: int) -> Value:
+    """Return some components of a vector."""
+    return tuple(whole[number] for number in numbers)
+
+
+def each(operation: Callable[..., Value], *arguments: Value) -> Value:
+    """Return an operation of each component; scalars are used for all of them."""
+    size = next(len(argument) for argument in arguments if isinstance(argument, tuple))
+    columns = [argument if isinstance(argument, tuple) else (argument,) * size for argument in arguments]
+    return tuple(map(operation, *columns))
+
+
+def not_(value: Value) -> Value:
+    """Return the negation of a condition."""
+    return ~value if isinstance(value, np.ndarray) else not value
+
+
+def land(mask: Mask, one: Value, other: Callable[[Mask], Value]) -> Value:
+    """Return whether both conditions hold; the second one is evaluated where the first one does."""
+    left = both(mask, one)
+    if left is None:
+        return False
+    return other(left) if left is mask else one & other(left)
+
+
+def lor(mask: Mask, one: Value, other: Callable[[Mask], Value]) -> Value:
+    """Return whether a condition holds; the second one is evaluated where the first one does not."""
+    left = both(mask, not_(one))
+    if left is None:
+        return True
+    return other(left) if left is mask else one | other(left)
+
+
+def select(no: Value, yes: Value, condition: Value) -> Value:
+    """Return one of two values, or of their components."""
+    if isinstance(no, tuple):
+        conditions = condition if isinstance(condition, tuple) else (condition,) * len(no)
+        return tuple(map(select, no, yes, conditions))
+    if isinstance(condition, np.ndarray):
+        return np.where(condition, yes, no)
+    return yes if condition else no
+
+
+def lesser(a: Value, b: Value) -> Value:
+    """Return the minimum."""
+    return min(a, b) if isinstance(a, int) and isinstance(b, int) else np.minimum(a, b)
+
+
+def greater(a: Value, b: Value) -> Value:
+    """Return the maximum."""
+    return max(a, b) if isinstance(a, int) and isinstance(b, int) else np.maximum(a, b)
+
+
+def clamp(value: Value, low: Value, high: Value) -> Value:
+    """Return a value between bounds."""
+    return lesser(greater(value, low), high)
+
+
+def signed(value: Value) -> Value:
+    """Return the i32 with the bits of a number modulo 2^32."""
+    return ((value + 2**31) & MOST) - 2**31
+
+
+def truth(value: Value) -> Value:
+    """Return 1 where a condition holds, else 0."""
+    return value.astype(np.int64) if isinstance(value, np.ndarray) else int(value)
+
+
+class Arithmetic:
+    """Operations that report what they should not do."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+
+    def checked(self, name: str, low: int, high: int, wrong: Value, kept: Value, m: Mask, line: int) -> Value:
+        """Report numbers outside of a type's range, and return the ones that hardware has."""
+        beyond = (wrong < low) | (wrong > high)
+        if isinstance(kept, np.ndarray) or beyond:
+            self.findings.note("wrap", line, m, beyond, f"{name} wraps", result=wrong)
+        return kept
+
+    def u32(self, name: str, result: Value, m: Mask, line: int) -> Value:
+        """Return a u32; report where it wraps."""
+        if isinstance(result, np.ndarray):
+            if result.view(np.uint64).max() <= MOST:
+                return result
+        elif 0 <= result <= MOST:
+            return result
+        return self.checked(name, 0, MOST, result, result & MOST, m, line)
+
+    def i32(self, name: str, result: Value, m: Mask, line: int) -> Value:
+        """Return an i32; report where it wraps."""
+        if isinstance(result, np.ndarray):
+            if result.max() < 2**31 and result.min() >= -(2**31):
+                return result
+        elif -(2**31) <= result < 2**31:
+            return result
+        return self.checked(name, -(2**31), 2**31 - 1, result, signed(result), m, line)
+
+    def divisor(self, value: Value, m: Mask, line: int) -> Value:
+        """Return a divisor, 1 instead of 0; report zeros."""
+        if isinstance(value, np.ndarray):
+            zero = value == 0
+            if not zero.any():
+                return value
+            self.findings.note("division", line, m, zero, "division by zero")
+            return value + zero
+        if not value:
+            self.findings.note("division", line, m, True, "division by zero")
+        return value or 1
+
+    def shift(self, bits: Value, m: Mask, line: int) -> Value:
+        """Return the bits of a shift modulo 32; report 32 and more."""
+        wide = bits > 31
+        if wide.any() if isinstance(wide, np.ndarray) else wide:
+            self.findings.note("shift", line, m, wide, "shift by 32 bits or more", bits=bits)
+        return bits & 31
+
+    def div_u32(self, a: Value, b: Value, m: Mask, line: int) -> Value:
+        return a // self.divisor(b, m, line)
+
+    def rem_u32(self, a: Value, b: Value, m: Mask, line: int) -> Value:
+        return a % self.divisor(b, m, line)
+
+    def div_i32(self, a: Value, b: Value, m: Mask, line: int) -> Value:
+        b = self.divisor(b, m, line)
+        return select(1, -1, (a < 0) ^ (b < 0)) * (abs(a) // abs(b))
+
+    def shl_u32(self, a: Value, b: Value, m: Mask, line: int) -> Value:
+        return (a << self.shift(b, m, line)) & MOST
+
+    def shr(self, a: Value, b: Value, m: Mask, line: int) -> Value:
+        return a >> self.shift(b, m, line)
+
+    def width(self, offset: Value, count: Value, m: Mask, line: int) -> Value:
+        """Return a mask of `count` bits; report bits beyond a word."""
+        wide = offset + count > 32
+        if wide.any() if isinstance(wide, np.ndarray) else wide:
+            self.findings.note("shift", line, m, wide, "bits beyond a word", offset=offset, count=count)
+        return (1 << lesser(count, 32)) - 1
+
+    def extract(self, value: Value, offset: Value, count: Value, m: Mask, line: int) -> Value:
+        return (value >> lesser(offset, 32)) & self.width(offset, count, m, line)
+
+    def extract_signed(self, value: Value, offset: Value, count: Value, m: Mask, line: int) -> Value:
+        found = self.extract(value & MOST, offset, count, m, line)
+        return found - ((found >> greater(count - 1, 0)) << lesser(count, 32))
+
+    def insert(self, value: Value, bits: Value, offset: Value, count: Value, m: Mask, line: int) -> Value:
+        ones = (self.width(offset, count, m, line) << lesser(offset, 32)) & MOST
+        return (value & ~ones) | ((bits << lesser(offset, 32)) & ones)
+
+    def pick(self, whole: Value, index: Value, m: Mask, line: int) -> Value:
+        """Return a component of a vector, or an element of an array of one invocation."""
+        beyond = index >= len(whole)
+        if beyond.any() if isinstance(beyond, np.ndarray) else beyond:
+            self.findings.note("bounds", line, m, beyond, "an index beyond an array", index=index)
+            index = lesser(index, len(whole) - 1)
+        if isinstance(index, int):
+            return whole[index]
+        if isinstance(whole[0], tuple):
+            return tuple(self.pick(column, index, m, line) for column in zip(*whole, strict=True))
+        columns = np.stack(np.broadcast_arrays(*whole, index)[:-1])
+        return np.take_along_axis(columns, index[None], 0)[0]
+
+    def turn(self, turns: int, m: Mask, line: int) -> int:
+        """Count the turns of a loop; stop those that never end."""
+        if turns >= MAX_TURNS:
+            self.findings.note("loop", line, m, True, f"a loop of more than {MAX_TURNS:,} turns")
+            raise EndlessLoopError
+        return turns + 1
+
+    def names(self) -> dict[str, Any]:
+        """Return the functions by the names that translated modules use."""
+        found: dict[str, Any] = dict(PLAIN)
+        for sign, operation in {"add": np.add, "sub": np.subtract, "mul": np.multiply}.items():
+            python = {"add": int.__add__, "sub": int.__sub__, "mul": int.__mul__}[sign]
+
+            def exact(a: Value, b: Value, *, python: Any = python, operation: Any = operation) -> Value:
+                return python(a, b) if isinstance(a, int) and isinstance(b, int) else operation(a, b)
+
+            for kind, check in (("u32", self.u32), ("i32", self.i32)):
+
+                def checked(a: Value, b: Value, m: Mask, line: int, *, exact: Any = exact, check: Any = check,
+                            sign: str = sign) -> Value:  # fmt: skip
+                    return check(sign, exact(a, b), m, line)
+
+                found[f"{sign}_{kind}"] = checked
+            found[f"{sign}_u32_wrapping"] = lambda a, b, exact=exact: exact(a, b) & MOST
+            found[f"{sign}_i32_wrapping"] = lambda a, b, exact=exact: signed(exact(a, b))
+        own = ("div_u32", "rem_u32", "div_i32", "shl_u32", "pick", "turn")
+        found |= {name: getattr(self, name) for name in own}
+        found |= {
+            "shr_u32": self.shr,
+            "extractBits_u32": self.extract,
+            "extractBits_i32": self.extract_signed,
+        }
+        return found | {"insertBits_u32": self.insert}
+
+
+class EndlessLoopError(Exception):
+    """A loop has not ended; its dispatch is given up."""
+
+
+PLAIN = {
+    **{function.__name__: function for function in (both, without, merge, into, put, swizzle, each, not_)},
+    **{function.__name__: function for function in (land, lor, select)},
+    "min_of": lesser,
+    "max_of": greater,
+    "clamp_of": clamp,
+    "abs_of": abs,
+    "any_of": lambda whole: reduce(lambda a, b: a | b, whole),
+    "all_of": lambda whole: reduce(lambda a, b: a & b, whole),
+    "shl_u32_wrapping": lambda a, b: (a << (b & 31)) & MOST,
+    "shr_u32_wrapping": lambda a, b: a >> (b & 31),
+    "u32_of_bool": truth,
+    "i32_of_bool": truth,
+    "u32_of_i32": lambda value: value & MOST,
+    "i32_of_u32": signed,
+    "and_": lambda a, b: a & b,
+    "or_": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "gt": lambda a, b: a > b,
+    "le": lambda a, b: a <= b,
+    "ge": lambda a, b: a >= b,
+}

@@ -1,0 +1,194 @@
+"""Kernels executed by the checker, and what the checker finds in wrong ones."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from random import Random
+
+import numpy as np
+import pytest
+from check import PAGE, RESULTS, page
+from checker.execute import Dispatched
+from checker.findings import Finding
+from checker.memory import Memory, Tally
+from checker.mutants import Mutant, found_by, mutants
+from checker.sizes import check_large, check_moved, large_copies, large_indexing, large_windows
+from checker.translate import Translator
+from checker.trials import Tallies, all_trials, check_drawn, check_trial, spread
+from hypothesis import given, settings
+from strategies import Case, cases
+
+from wgslice.gpu.pipelines import Binding, Content, KernelCall
+from wgslice.plans.kernels import Kernel
+
+pytestmark = pytest.mark.xdist_group("checker")  # one process makes all trials
+
+
+def some(default: int) -> int:
+    """Return a number of plans for the tier: four times as many for `all`, forty times for `deep`."""
+    return default * settings().max_examples // 15
+
+
+def check(found: list[Finding]) -> None:
+    assert not found, "\n".join(map(str, found))
+
+
+@pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
+def test_no_invocation_touches_what_another_owns(kernel: Kernel) -> None:
+    for trial in spread(all_trials()[kernel], some(8)):
+        check(check_trial(trial, Tallies(Tally)))
+
+
+@given(cases())
+def test_random_copies_are_races_of_no_strategy(case: Case) -> None:
+    check(check_drawn(case, Tallies(Tally)))
+
+
+def test_copies_of_tensors_of_some_gib_are_right() -> None:
+    for _, plan in islice(large_copies(Random(1)), some(20)):
+        check(check_large(plan, Tallies(Tally)))
+
+
+@pytest.mark.parametrize("plans", [large_windows, large_indexing], ids=["windows", "indices"])
+def test_windows_and_indices_of_some_gib_are_right(plans: object) -> None:
+    for _, plan, moved in islice(plans(Random(1)), some(20)):  # type: ignore[operator]
+        check(check_moved(plan, moved, Tallies(Tally)))
+
+
+MUTANTS = mutants()
+QUICK = MUTANTS[1::8]
+
+
+@pytest.mark.parametrize("mutant", QUICK, ids=lambda mutant: mutant.name)
+def test_a_wrong_line_is_found(mutant: Mutant) -> None:
+    assert found_by(mutant)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "mutant", [each for each in MUTANTS if each not in QUICK], ids=lambda mutant: mutant.name
+)
+def test_every_wrong_line_is_found(mutant: Mutant) -> None:
+    assert found_by(mutant)
+
+
+def test_each_wrong_line_fits_its_kernel() -> None:
+    assert not [mutant.name for mutant in MUTANTS if not mutant.fits()]
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 60
+
+
+# the checker itself
+
+HEAD = """
+struct Copy { count: u32, wrapped: u32, // modulo 2^32
+}
+override workgroup_size: u32 = 8u;
+@group(0) @binding(0) var<uniform> copy: Copy;
+@group(0) @binding(1) var<storage, read> source: array<u32>;
+@group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
+var<workgroup> held: array<u32, 8>;
+@compute @workgroup_size(workgroup_size)
+fn main(@builtin(local_invocation_index) index: u32, @builtin(workgroup_id) group: vec3<u32>) {
+    let n = group.x * workgroup_size + index;
+"""
+
+FINDINGS = {
+    "target_words[n] = n + copy.count - copy.count;": [],
+    "target_words[n / 2u] = 1u;": ["race"],
+    "target_words[n] = target_words[n ^ 1u];": ["race"],
+    "target_words[0u] = 5u;": ["race"],
+    "target_words[n + 1u] = n;": ["bounds"],
+    "target_words[n] = source[n + 1u];": ["bounds"],
+    "target_words[n] = source[n + 1u]; // beyond the binding": [],
+    "target_words[n] = n - 1u;": ["wrap"],
+    "target_words[n] = n - 1u; // modulo 2^32": [],
+    "target_words[n] = copy.wrapped - n;": [],
+    "target_words[n] = n * 0x10001u * 0x10001u;": ["wrap"],
+    "target_words[n] = u32(-2147483647 - i32(n));": ["wrap"],
+    "target_words[n] = 1u << (n * 3u);": ["shift"],
+    "target_words[n] = extractBits(n, n * 2u, 8u);": ["shift"],
+    "target_words[n] = 1u / n;": ["division"],
+    "target_words[n] = 1u % (n / 2u);": ["division"],
+    "if (n > 0u) { target_words[n] = 1u / n; }": [],
+    "if (n > 3u && 8u / (n - 3u) > 1u) { target_words[n] = 1u; }": [],
+    "held[index] = n; workgroupBarrier(); target_words[n] = held[index ^ 1u];": [],
+    "held[index] = n; target_words[n] = held[index ^ 1u];": ["race"],
+    "held[index] = n; workgroupBarrier(); held[0u] = n;": ["race"],
+    "held[index + 1u] = n;": ["bounds"],
+    "if (index < 4u) { workgroupBarrier(); }": ["barrier"],
+    "if (group.x < 1u) { workgroupBarrier(); }": [],
+    "var i = n; while (i < 20u) { i += n; }": ["loop"],
+    "for (var i = 0u; i < n; i++) { if (i > 20u) { return; } }": None,
+    "target_words[n] = array_of(n)[1];": None,
+}
+
+
+def executed(body: str) -> list[str]:
+    """Return the kinds of what is found of two workgroups of 8 invocations on 16 words."""
+    block = np.array([3, 7], "<u4")
+    call = KernelCall(
+        HEAD + body + "\n}\n", "main", (), ("uniform", "read-only-storage", "storage"), {0: Content(block)},
+        (Binding(1, 0, 0, 64), Binding(2, 1, 0, 64)), (2, 1, 1),
+    )  # fmt: skip
+    memories = {0: Memory(np.arange(16)), 1: Memory(np.arange(16))}
+    return [found.kind for found in Dispatched("main", call, memories, Tally()).run()]
+
+
+@pytest.mark.parametrize("body", [body for body, kinds in FINDINGS.items() if kinds is not None])
+def test_each_kind_of_fault_is_found(body: str) -> None:
+    kinds = FINDINGS[body]
+    assert kinds is not None
+    assert list(dict.fromkeys(executed(body))) == kinds
+
+
+@pytest.mark.parametrize("body", [body for body, kinds in FINDINGS.items() if kinds is None])
+def test_what_the_checker_cannot_execute_is_refused(body: str) -> None:
+    with pytest.raises((AssertionError, KeyError)):
+        executed(body)
+
+
+def test_operations_equal_those_of_wgsl() -> None:
+    body = """
+    let v = vec4(n, n + 1u, n << 3u, ~n).wzyx;
+    let s = bitcast<i32>(v.x) / 3 + select(1, i32(n) % 1 + -5, n > 4u);
+    target_words[n] = bitcast<u32>(s) ^ insertBits(v.y, v.z, 4u, 8u) ^ bitcast<u32>(extractBits(-3, 1u, 4u));
+"""
+    body = body.replace("i32(n) % 1 + -5", "min(i32(n), 6) - 5")
+    memory = Memory(np.zeros(16, np.int64))
+    call = KernelCall(
+        HEAD + body + "}\n", "main", (), ("uniform", "read-only-storage", "storage"),
+        {0: Content(np.array([3, 7], "<u4"))}, (Binding(1, 0, 0, 64), Binding(2, 1, 0, 64)), (2, 1, 1),
+    )  # fmt: skip
+    assert not Dispatched("main", call, {0: Memory(np.arange(16)), 1: memory}, Tally()).run()
+
+    def expected(n: int) -> int:
+        first = int(np.uint32(~np.uint32(n)).view(np.int32))
+        quotient = -(-first // 3) if first < 0 else first // 3
+        chosen = min(n, 6) - 5 if n > 4 else 1
+        inserted = (n << 3) & ~(0xFF << 4) | ((n + 1) & 0xFF) << 4
+        return ((quotient + chosen) ^ inserted ^ -2) & 0xFFFFFFFF
+
+    assert memory.words.tolist() == [expected(n) for n in range(16)]
+
+
+def test_marks_are_read_from_comments_above_a_statement() -> None:
+    assert executed("// Modulo 2^32, on purpose: modulo 2^32.\n    target_words[n] = n - 1u;") == []
+    assert Translator(HEAD + "}\n").functions.keys() == {"main"}
+
+
+# the page
+
+
+def test_every_kernel_has_a_row_of_executed_plans() -> None:
+    kept = json.loads(RESULTS.read_text("utf-8"))
+    assert kept["kernels"].keys() == {kernel.value for kernel in Kernel}
+    assert all(each["accesses"] for each in kept["kernels"].values())
+    assert sum(each["accesses"] for each in kept["kernels"].values()) >= 10**9
+    assert {*kept["mutants"]} == {mutant.name for mutant in MUTANTS}
+    assert all(each["found"] for each in kept["mutants"].values())
+
+
+def test_the_page_shows_the_kept_results() -> None:
+    text = PAGE.read_text("utf-8")
+    assert page(json.loads(RESULTS.read_text("utf-8")), text) == text
