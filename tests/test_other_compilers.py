@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from matrix import NODE
 from test_javascript import run_node
+from trials import pipelines
 
 from bench.compilers.report import NPM
-from wgslice.doctor.copies import copy_trials
-from wgslice.doctor.indexing import index_trials
-from wgslice.doctor.windows import window_trials
-from wgslice.gpu.pipelines import KernelCall, kernel_call
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.profiles import CPU, GPU, Limits
-from wgslice.plans.steps import BufferCopies, Clear, TextureCopy
 from wgslice.shaders import kernel_module
 
 # Patterns of text that a compiler refuses, with who does and where that was seen.
@@ -76,19 +69,6 @@ def test_the_rules_find_what_was_refused() -> None:
     assert written_components("var<storage, read_write> t: array<vec4<u32>>;\n  t[k][i] = 1u;\n") == []
     texts = "vec4<u32>()", "fn read(", "var<workgroup> t: array<u32, 2 * n>;", "enable f16;", "@size(16)"
     assert all(any(re.search(pattern, text) for pattern in REFUSED) for text in texts)
-
-
-def pipelines() -> Iterator[KernelCall]:
-    """Every pipeline that trials of the self-test have in plans for GPUs and for CPUs."""
-    found: dict[Any, KernelCall] = {}
-    for limits in (Limits(profile=GPU), Limits(profile=CPU)):
-        for trials_of in (copy_trials, index_trials, window_trials):
-            steps = [step for trial in trials_of(limits) for step in trial.plan.steps]
-            for step in steps:
-                if not isinstance(step, BufferCopies | Clear | TextureCopy):
-                    call = kernel_call(step)
-                    found.setdefault((call.module, call.constants, call.types), call)
-    yield from found.values()
 
 
 @pytest.mark.slow

@@ -232,8 +232,11 @@ def test_run_test_installs_and_passes_on(
     handed: list[str],
 ) -> None:
     monkeypatch.delenv("WGSLICE_TEST_ADAPTERS", raising=False)
+    npm: list[list[str]] = []
+    monkeypatch.setattr(run_script, "install_from_npm", npm.append)
     assert run(run_script, monkeypatch, *arguments) == 0
     assert commands == [["install", extra], *CHECKS, ["pytest", *run_script.IN_PARALLEL, *handed]]
+    assert npm == [[run_script.DAWN]] * (extra == "test-all")
 
 
 @pytest.mark.parametrize(("mypy", "tests", "status"), [(3, 0, 3), (0, 2, 2), (3, 2, 2), (0, 0, 0)])

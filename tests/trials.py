@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from itertools import chain
+from typing import Any
 
 import pytest
 from helpers import Bytes
@@ -12,16 +14,20 @@ from hypothesis import settings
 
 from wgslice.doctor import selftest
 from wgslice.doctor.copies import copy_trials
+from wgslice.doctor.indexing import index_trials
 from wgslice.doctor.trials import Trial, with_few_pipelines
 from wgslice.doctor.windows import window_trials
+from wgslice.gpu.pipelines import KernelCall, kernel_call
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.profiles import Limits
+from wgslice.plans.profiles import CPU, GPU, Limits
+from wgslice.plans.steps import OnGrid
 
 __all__ = [
     "Trial",
     "by_kernel",
     "no_change",
     "of_the_tier",
+    "pipelines",
     "thinned",
     "trials_of",
     "trying",
@@ -68,3 +74,15 @@ def trying(kernels: Collection[Kernel]) -> Iterator[None]:
         patch.setattr(selftest, "by_kernel", some)
         patch.setattr(selftest, "MAX_PIPELINES_IN_SOFTWARE", 1)
         yield
+
+
+def pipelines() -> Iterator[KernelCall]:
+    """Every pipeline that trials of the self-test have in plans for GPUs and for CPUs."""
+    found: dict[Any, KernelCall] = {}
+    for limits in (Limits(profile=GPU), Limits(profile=CPU)):
+        trials = chain.from_iterable(made(limits) for made in (copy_trials, index_trials, window_trials))
+        for step in chain.from_iterable(trial.plan.steps for trial in trials):
+            if isinstance(step, OnGrid):
+                call = kernel_call(step)
+                found.setdefault((call.module, call.constants, call.types), call)
+    yield from found.values()
