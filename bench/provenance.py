@@ -93,10 +93,15 @@ def fingerprints(content: Mapping[str, Any]) -> dict[str, dict[str, str | None]]
         cases = {case.name: case for case in SECTIONS[section]}
         found[section] = {name: fingerprint(cases[name], limits) if name in cases else None for name in names}
     if "cliffs" in content:  # any kernel, since calls are not planned here
-        found["cliffs"] = {"every row": digest([*CASES, *MANY_WINDOWS], limits, Kernel)}
+        found["cliffs"] = {"every row": every_kernel(limits)}
     if "streams" in content:
         found["streams"] = dict.fromkeys(content["streams"], digest(CASES, limits))
     return found
+
+
+def every_kernel(limits: Limits = LIMITS) -> str:
+    """A digest of all kernels, and of the plans of slices and windows."""
+    return digest([*CASES, *MANY_WINDOWS], limits, Kernel)
 
 
 def limits_of(content: Mapping[str, Any]) -> Limits:

@@ -21,7 +21,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
+from hashlib import sha256
 from importlib.resources import files
 from itertools import islice
 from pathlib import Path
@@ -43,7 +44,7 @@ from saved_cases import PLANTED, cases, flip_bit, planted, save_cases, save_modu
 import wgslice as wg
 from bench.compilers.report import NPM, TRANSLATE
 from bench.contest import ROOT
-from bench.provenance import commit
+from bench.provenance import commit, every_kernel
 from bench.report import RESULTS, write_json
 
 MATRIX = RESULTS / "matrix.json"
@@ -92,6 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         planned = [*program_rows(folder, names, arm64=options.arm64)]
         planned += module_rows(folder, names, plant=options.plant)
         own = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit(), "system": platform.platform()}
+        own["fingerprint"] = fingerprint()
         rows = []
         for each in planned:
             if any(text in each[0] for text in options.only or [""]):
@@ -129,6 +131,20 @@ def finished(implementation: str, adapter: str, driver: str, run: Callable[[], R
         return row | run() | {"seconds": round(time.perf_counter() - began)}
     except (CannotRunError, ConnectionError, RuntimeError, subprocess.TimeoutExpired) as error:
         return row | {"reason": f"{error}"}
+
+
+@cache
+def fingerprint() -> str:
+    """A digest of what the rows run: kernels, plans, and the scripts that draw programs."""
+    found = sha256(every_kernel().encode())
+    for name in ("saved_cases.py", "operations.py"):
+        found.update(Path(__file__).with_name(name).read_bytes())
+    return found.hexdigest()[:16]
+
+
+def is_stale(row: Row) -> bool:
+    """Whether a row ran other kernels, plans or programs than today's."""
+    return "reason" not in row and row.get("fingerprint") != fingerprint()
 
 
 def counted(count: Row, run: Callable[..., Row], *given: Path) -> Row:
@@ -300,7 +316,7 @@ def shown(row: Row) -> Row:
 def cells(row: Row) -> list[str]:
     """The cells of a row in a table."""
     named = [row["implementation"], row.get("version", ""), row["adapter"], row["driver"]]
-    at = (row["commit"] or "")[:7]
+    at = (row["commit"] or "")[:7] + ", stale" * is_stale(row)
     if "reason" in row:
         return [*named, f"not run: {row['reason']}", "", "", "", at]
     count = f"{row['programs']:,} programs" if "programs" in row else f"{row['modules']:,} modules"
@@ -340,7 +356,7 @@ What `python3 run matrix` has kept: [matrix.json](matrix.json). Trials of the se
 are [saved programs](../../docs/saved-programs.md), which each row runs. Inputs and outputs are compared with
 NumPy's, byte by byte. naga translates each module with its constants, spirv-val validates the SPIR-V, and
 Microsoft's FXC and DXC compile the HLSL. D3D12 is that of Wine, on a software adapter: neither Windows nor a
-GPU. "Not run" is what a machine lacked.
+GPU. "Not run" is what a machine lacked; a row is stale if kernels, plans or programs have changed since.
 
 {table}
 """
