@@ -61,9 +61,9 @@ root=$1; shift 2
 exec chroot "$root" "$@"
 """
 ON_DISPLAY = """
-Xvfb :1 -screen 0 640x480x24 -nolisten tcp > /dev/null 2>&1 &
-timeout 60 sh -c 'until [ -e /tmp/.X11-unix/X1 ]; do sleep 0.1; done'
-DISPLAY=:1 "$@"
+Xvfb -displayfd 3 -screen 0 640x480x24 -nolisten tcp 3> /tmp/display > /dev/null 2>&1 &
+timeout 60 sh -c 'until [ -s /tmp/display ]; do sleep 0.1; done'
+DISPLAY=":$(cat /tmp/display)" "$@"
 """
 
 Row: TypeAlias = dict[str, Any]
