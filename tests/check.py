@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import re
+import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from itertools import count, islice
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
@@ -28,7 +34,7 @@ from strategies import Case, cases
 
 import wgslice as wg
 from bench.report import write_json
-from wgslice.doctor.trials import run_trials
+from wgslice.doctor.trials import Trial, run_trials
 from wgslice.gpu.native import refusals
 from wgslice.plans.kernels import Kernel
 from wgslice.shaders import kernel_module
@@ -36,15 +42,27 @@ from wgslice.shaders import kernel_module
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "bench" / "results" / "checked.json"
 PAGE = ROOT / "docs" / "checked-kernels.md"
-TRIALS, DRAWN, LARGE, MOVED = 20, 10, 100, 10  # of a kernel, and of each kind, in a round
+TRIALS, DRAWN, LARGE, MOVED = 20, 10, 300, 10  # of a kernel, and of each kind, in a round
+FURTHER = (
+    8  # trials of a kernel with a wrong line on an adapter, besides the one in which the checker finds it
+)
+LAYERED = [
+    f"tests/test_{name}.py" for name in ("kernels", "index_kernels", "extract_windows", "insert_windows")
+]
+VALIDATED = "SYNCHRONIZATION_VALIDATION", "GPU_ASSISTED"
 BEGIN, END = "<!-- checked: {} -->\n", "<!-- end -->"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, and run; return 1 if something is found, or a mutant is not."""
     options = parse(arguments)
-    if options.mutants:
-        return check_mutants(options.adapter)
+    if options.layers is not None:
+        return check_layers(options.layers or LAYERED)
+    return check_mutants(options.adapter) if options.mutants else check_kernels(options)
+
+
+def check_kernels(options: argparse.Namespace) -> int:
+    """Execute rounds of plans until the seconds are over; return 1 if something is found."""
     tallies, begun, adapters = Tallies(Tally), monotonic(), 0
     device = wg.Device.request(options.adapter) if options.adapter else None
     kernels = [Kernel(name) for name in options.kernel] or [*all_trials()]
@@ -73,12 +91,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "plans": plans,
         "adapter_trials": adapters,
         "seconds": round(seconds),
-        "seed": options.seed,
+        "seeds": [options.seed],
+        "texts": texts(),
         "kernels": {kernel.value: vars(tallies[kernel.value]) for kernel in kernels},
     }
     print(table(content))
     if options.keep:
-        keep({**kept(), **content})
+        keep(added(kept(), content))
     return 0
 
 
@@ -121,27 +140,56 @@ def check_mutants(adapter: str | None) -> int:
     device = wg.Device.request(adapter) if adapter else None
     found: dict[str, dict[str, Any]] = {}
     for mutant in mutants():
-        text = found_by(mutant)
-        found[mutant.name] = {"found": text.partition(":")[0], "adapter": None}
-        if device is not None and not mutant.unsafe:
-            found[mutant.name]["adapter"] = on_adapter(device, mutant.kernels, mutant.changed)
-        print(
-            f"{mutant.name}: {found[mutant.name]} {text.partition(':')[2].partition(chr(10))[0]}", flush=True
-        )
+        first = found_by(mutant)
+        row: dict[str, Any] = {"found": first.finding.kind if first else "", "adapter": None}
+        if device is not None and first and first.trial and not mutant.unsafe:
+            trials = [first.trial, *spread(all_trials()[first.trial.kernel], FURTHER)]
+            row["adapter"] = on_adapter(device, trials, mutant.changed)
+        found[mutant.name] = row
+        print(f"{mutant.name}: {row}; {first and first.finding}".partition("\n")[0], flush=True)
     keep({**kept(), "mutants": found})
-    return int(not all(each["found"] for each in found.values()))
+    return int(not all(row["found"] for row in found.values()))
 
 
-def on_adapter(device: wg.Device, kernels: Sequence[str], change: Callable[[str], str]) -> bool:
+def on_adapter(device: wg.Device, trials: Sequence[Trial], change: Callable[[str], str]) -> bool:
     """Return whether trials on an adapter find a change of modules."""
     fresh = wg.Device.request(device.adapter)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("wgslice.gpu.pipelines.kernel_module", lambda kernel: change(kernel_module(kernel)))
-        trials = [trial for name in kernels for trial in spread(all_trials()[Kernel(name)], 40)]
         try:
             return any(run_trials(fresh, trials))
         except refusals():
             return True
+
+
+def check_layers(tests: Sequence[str]) -> int:
+    """Run tests under Khronos' validation layers; return 1 if there are messages, and print them."""
+    with TemporaryDirectory() as folder:
+        log = Path(folder) / "messages.txt"
+        enables = ",".join(f"VK_VALIDATION_FEATURE_ENABLE_{name}_EXT" for name in VALIDATED)
+        settings_text = "".join(
+            f"khronos_validation.{name} = {value}\n"
+            for name, value in {
+                "debug_action": "VK_DBG_LAYER_ACTION_LOG_MSG",
+                "report_flags": "error,warn,info",
+                "log_filename": log,
+                "enables": enables,
+            }.items()
+        )
+        (Path(folder) / "vk_layer_settings.txt").write_text(settings_text, "utf-8")
+        own = {"VK_LAYER_SETTINGS_PATH": folder, "VK_INSTANCE_LAYERS": "VK_LAYER_KHRONOS_validation"}
+        command = [sys.executable, "-m", "pytest", "-q", "-n0", *tests]
+        environment = {**os.environ, **own, "WGSLICE_TEST_ADAPTERS": "Vulkan"}
+        status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+        text = log.read_text("utf-8", "replace") if log.exists() else ""
+    if "Current Enables" not in text:
+        print("check: the layers are not there; on Debian: apt-get install vulkan-validationlayers")
+        return 1
+    kinds = Counter(re.findall(r"^(\S+)\((?:ERROR|WARN)", text, re.MULTILINE))
+    print(
+        "\n".join(f"check: {name}, {number} times" for name, number in kinds.items()) or "check: no messages"
+    )
+    return int(bool(kinds) or status != 0)
 
 
 def table(content: Mapping[str, Any]) -> str:
@@ -179,6 +227,22 @@ def page(content: Mapping[str, Any], text: str) -> str:
     return text
 
 
+def added(before: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return results that a run adds to, or replaces if the kernels have changed."""
+    if before.get("texts") != content["texts"]:
+        return {**before, **content}
+    sums = {name: before[name] + content[name] for name in ("plans", "adapter_trials", "seconds", "seeds")}
+    own = dict(before["kernels"])
+    for kernel, counts in content["kernels"].items():
+        own[kernel] = {name: count + own.get(kernel, {}).get(name, 0) for name, count in counts.items()}
+    return {**before, **content, **sums, "kernels": own}
+
+
+def texts() -> str:
+    """Return a hash of all kernels' modules."""
+    return blake2b("".join(map(kernel_module, Kernel)).encode(), digest_size=8).hexdigest()
+
+
 def kept() -> dict[str, Any]:
     """Return the kept results, without their provenance."""
     content = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {"kernels": {}, "mutants": {}}
@@ -202,6 +266,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="of the first round")
     parser.add_argument("--adapter", help="also run trials on this adapter, a part of a name or backend")
     parser.add_argument("--mutants", action="store_true", help="execute wrong lines of kernels instead")
+    help_text = "run tests under Khronos' validation layers, with synchronization and GPU-assisted validation"
+    parser.add_argument("--layers", nargs="*", metavar="TEST", help=help_text)
     parser.add_argument("--keep", action="store_true", help="keep the results and the page's tables")
     return parser.parse_args(arguments)
 

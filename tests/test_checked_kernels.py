@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from check import PAGE, RESULTS, page
+from check import PAGE, RESULTS, added, main, page, texts
 from checker.execute import Dispatched
 from checker.findings import Finding
 from checker.memory import Memory, Tally
@@ -175,6 +175,29 @@ def test_operations_equal_those_of_wgsl() -> None:
 def test_marks_are_read_from_comments_above_a_statement() -> None:
     assert executed("// Modulo 2^32, on purpose: modulo 2^32.\n    target_words[n] = n - 1u;") == []
     assert Translator(HEAD + "}\n").functions.keys() == {"main"}
+
+
+# the verb
+
+
+def test_the_verb_prints_what_was_executed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--kernel", "tiles", "--seconds", "0"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert [row.partition(" | ")[0] for row in rows] == [
+        "| kernel",
+        "|---|---|---|---|",
+        "| `tiles`",
+        "| all",
+    ]
+
+
+def test_runs_of_the_same_kernels_add_up() -> None:
+    run = {"plans": 2, "adapter_trials": 1, "seconds": 3, "seeds": [1], "texts": texts()}
+    run["kernels"] = {"rows": {"dispatches": 1, "accesses": 5}}
+    twice = added(added({"mutants": {}}, run), run)
+    assert (twice["plans"], twice["seeds"], twice["mutants"]) == (4, [1, 1], {})
+    assert twice["kernels"] == {"rows": {"dispatches": 2, "accesses": 10}}
+    assert added({**run, "texts": "others"}, run)["plans"] == 2
 
 
 # the page

@@ -10,16 +10,18 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from checker.findings import Finding
 from checker.memory import Tally
 from checker.sizes import check_large, large_copies
 from checker.trials import Tallies, all_trials, check_trial, spread
 
+from wgslice.doctor.trials import Trial
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 
 LIST = Path(__file__).with_name("mutants.toml")
 FOLDER = Path(__file__).parents[2] / "wgsl"
-MAX_LARGE = 120  # plans of tensors of some GiB, of all kernels
+MAX_LARGE = 400  # plans of tensors of some GiB, of all kernels
 
 
 class Mutant(NamedTuple):
@@ -53,19 +55,26 @@ def large_plans() -> list[tuple[str, Plan]]:
     return list(islice(large_copies(Random(1)), MAX_LARGE))
 
 
-def found_by(mutant: Mutant) -> str:
-    """Return the first kind of finding of a mutant and its text; "" if there is none."""
-    return next(chain(findings_of(mutant, 60), findings_of(mutant, 10**6)), "")
+class Found(NamedTuple):
+    """What finds a mutant."""
+
+    finding: Finding
+    trial: Trial | None  # None of tensors of some GiB
 
 
-def findings_of(mutant: Mutant, count: int) -> Iterator[str]:
-    """Yield what is found of a mutant."""
+def found_by(mutant: Mutant) -> Found | None:
+    """Return the first finding of a mutant, of some trials and then of all."""
+    return next(chain(findings_of(mutant, 60), findings_of(mutant, 10**6)), None)
+
+
+def findings_of(mutant: Mutant, count: int) -> Iterator[Found]:
+    """Yield what is found of a mutant by `count` trials per kernel."""
     tallies = Tallies(Tally)
     if mutant.large:
         for _, plan in large_plans():
             if {step.name for step in plan.steps} & {*mutant.kernels}:
-                yield from (f"{found.kind}: {found}" for found in check_large(plan, tallies, mutant.changed))
+                yield from (Found(found, None) for found in check_large(plan, tallies, mutant.changed))
         return
     for kernel in mutant.kernels:
         for trial in spread(all_trials()[Kernel(kernel)], count):
-            yield from (f"{found.kind}: {found}" for found in check_trial(trial, tallies, mutant.changed))
+            yield from (Found(found, trial) for found in check_trial(trial, tallies, mutant.changed))

@@ -5,8 +5,9 @@ Numbers are Python's, or arrays of int64 that hold the values of u32 or i32.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -127,6 +128,11 @@ def truth(value: Value) -> Value:
     return value.astype(np.int64) if isinstance(value, np.ndarray) else int(value)
 
 
+def computed(exact: Any, check: Any, a: Value, b: Value, m: Mask, line: int) -> Value:
+    """Return a sum, difference or product that is checked."""
+    return check(exact(a, b), m, line)
+
+
 class Arithmetic:
     """Operations that report what they should not do."""
 
@@ -234,19 +240,10 @@ class Arithmetic:
     def names(self) -> dict[str, Any]:
         """Return the functions by the names that translated modules use."""
         found: dict[str, Any] = dict(PLAIN)
-        for sign, operation in {"add": np.add, "sub": np.subtract, "mul": np.multiply}.items():
-            python = {"add": int.__add__, "sub": int.__sub__, "mul": int.__mul__}[sign]
-
-            def exact(a: Value, b: Value, *, python: Any = python, operation: Any = operation) -> Value:
-                return python(a, b) if isinstance(a, int) and isinstance(b, int) else operation(a, b)
-
+        for sign in ("add", "sub", "mul"):
+            exact = getattr(operator, sign)
             for kind, check in (("u32", self.u32), ("i32", self.i32)):
-
-                def checked(a: Value, b: Value, m: Mask, line: int, *, exact: Any = exact, check: Any = check,
-                            sign: str = sign) -> Value:  # fmt: skip
-                    return check(sign, exact(a, b), m, line)
-
-                found[f"{sign}_{kind}"] = checked
+                found[f"{sign}_{kind}"] = partial(computed, exact, partial(check, sign))
             found[f"{sign}_u32_wrapping"] = lambda a, b, exact=exact: exact(a, b) & MOST
             found[f"{sign}_i32_wrapping"] = lambda a, b, exact=exact: signed(exact(a, b))
         own = ("div_u32", "rem_u32", "div_i32", "shl_u32", "pick", "turn")
@@ -278,13 +275,5 @@ PLAIN = {
     "i32_of_bool": truth,
     "u32_of_i32": lambda value: value & MOST,
     "i32_of_u32": signed,
-    "and_": lambda a, b: a & b,
-    "or_": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "gt": lambda a, b: a > b,
-    "le": lambda a, b: a <= b,
-    "ge": lambda a, b: a >= b,
+    **{name: getattr(operator, name) for name in ("and_", "or_", "xor", "eq", "ne", "lt", "gt", "le", "ge")},
 }
