@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
-from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 from random import Random
@@ -17,7 +16,6 @@ from checker.trials import Tallies, all_trials, check_trial, spread
 
 from wgslice.doctor.trials import Trial
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.plan import Plan
 
 LIST = Path(__file__).with_name("mutants.toml")
 FOLDER = Path(__file__).parents[2] / "wgsl"
@@ -49,12 +47,6 @@ def mutants() -> list[Mutant]:
     return [Mutant(**each) for each in tomllib.loads(LIST.read_text("utf-8"))["mutant"]]
 
 
-@cache
-def large_plans() -> list[tuple[str, Plan]]:
-    """Return plans of tensors of some GiB."""
-    return list(islice(large_copies(Random(1)), MAX_LARGE))
-
-
 class Found(NamedTuple):
     """What finds a mutant."""
 
@@ -71,7 +63,7 @@ def findings_of(mutant: Mutant, count: int) -> Iterator[Found]:
     """Yield what is found of a mutant by `count` trials per kernel."""
     tallies = Tallies(Tally)
     if mutant.large:
-        for _, plan in large_plans():
+        for _, plan in islice(large_copies(Random(1)), MAX_LARGE):
             if {step.name for step in plan.steps} & {*mutant.kernels}:
                 yield from (Found(found, None) for found in check_large(plan, tallies, mutant.changed))
         return
