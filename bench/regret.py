@@ -6,7 +6,7 @@ import json
 import re
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from time import perf_counter
 from typing import Any
@@ -25,11 +25,9 @@ from wgslice.calibration.tune import calibrated_profile, recorded
 from wgslice.gpu.capture import Place
 from wgslice.gpu.device import shipped_profile
 from wgslice.gpu.recording import Recorder
-from wgslice.plans.choose import Choice
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import Costs
-from wgslice.plans.steps import Memory
-from wgslice.plans.window_strategies import winners_scratch
+from wgslice.plans.window_strategies import with_steps
 
 __all__ = ["Regret", "Timed", "run_regret"]
 
@@ -130,7 +128,7 @@ def measure_case(
     strategies: dict[str, Timed] = {}
     for plan in plans.values():
         for choice in plan.choices:
-            run_by = Timed(choice.name, plan_by(plan, choice), choice.seconds)
+            run_by = Timed(choice.name, with_steps(plan, choice.steps), choice.seconds)
             strategy = strategies.setdefault(choice.name, run_by)
             strategy.estimate_s = min(strategy.estimate_s, choice.seconds)
     chosen = {name: (plan.choices[0].name, plan.seconds or 0.0) for name, plan in plans.items()}
@@ -140,12 +138,6 @@ def measure_case(
         for strategy in strategies.values():
             strategy.best_s = times[strategy.name]
     return Regret(case, list(strategies.values()), chosen)
-
-
-def plan_by(plan: Plan, choice: Choice) -> Plan:
-    """Return the plan with the steps of another strategy."""
-    kept = [each for each in plan.scratch if each[0] is not Memory.WINNERS]
-    return replace(plan, steps=choice.steps, scratch=(*kept, *winners_scratch(choice.steps)))
 
 
 def time_strategies(name: str, strategies: Sequence[Timed], asked: Prepared, rounds: int) -> None:

@@ -34,8 +34,8 @@ from wgslice.plans.profiles import (
     pattern,
     step_of,
 )
-from wgslice.plans.steps import BufferCopies, Memory, OnGrid, Span, dispatch_of
-from wgslice.plans.window_strategies import extract_windows_planner, insert_windows_planner, winners_scratch
+from wgslice.plans.steps import BufferCopies, OnGrid, Span, dispatch_of
+from wgslice.plans.window_strategies import extract_windows_planner, insert_windows_planner, with_steps
 from wgslice.shaders import override_constants
 
 Known: TypeAlias = Profile | Limits  # of a device
@@ -259,8 +259,7 @@ def planned_by_kernel(
 
 def by_strategy(plan: wg.Plan, choice: Choice) -> wg.Plan:
     """The plan by another one of its strategies."""
-    kept = tuple(each for each in plan.scratch if each[0] is not Memory.WINNERS)
-    return replace(plan, steps=choice.steps, scratch=(*kept, *winners_scratch(choice.steps)))
+    return with_steps(plan, choice.steps)
 
 
 def disjoint_sets(offsets: Any, sizes: Sequence[int], shape: tuple[int, ...]) -> list[list[int]]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from itertools import islice
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,8 +53,8 @@ def test_copies_of_tensors_of_some_gib_are_right() -> None:
 
 
 @pytest.mark.parametrize("plans", [large_windows, large_indexing], ids=["windows", "indices"])
-def test_windows_and_indices_of_some_gib_are_right(plans: object) -> None:
-    for _, plan, moved in islice(plans(Random(1)), some(10)):  # type: ignore[operator]
+def test_windows_and_indices_of_some_gib_are_right(plans: Callable[[Random], Iterator[Any]]) -> None:
+    for _, plan, moved in islice(plans(Random(1)), some(10)):
         check(check_moved(plan, moved, Tallies(Tally)))
 
 
@@ -128,9 +130,14 @@ def executed(body: str) -> list[str]:
     """Return the kinds of what is found of two workgroups of 8 invocations on 16 words."""
     block = np.array([3, 7], "<u4")
     call = KernelCall(
-        HEAD + body + "\n}\n", "main", (), ("uniform", "read-only-storage", "storage"), {0: Content(block)},
-        (Binding(1, 0, 0, 64), Binding(2, 1, 0, 64)), (2, 1, 1),
-    )  # fmt: skip
+        HEAD + body + "\n}\n",
+        "main",
+        (),
+        ("uniform", "read-only-storage", "storage"),
+        {0: Content(block)},
+        (Binding(1, 0, 0, 64), Binding(2, 1, 0, 64)),
+        (2, 1, 1),
+    )
     memories = {0: Memory(np.arange(16)), 1: Memory(np.arange(16))}
     return [found.kind for found in Dispatched("main", call, memories, Tally()).run()]
 
@@ -157,9 +164,14 @@ def test_operations_equal_those_of_wgsl() -> None:
     body = body.replace("i32(n) % 1 + -5", "min(i32(n), 6) - 5")
     memory = Memory(np.zeros(16, np.int64))
     call = KernelCall(
-        HEAD + body + "}\n", "main", (), ("uniform", "read-only-storage", "storage"),
-        {0: Content(np.array([3, 7], "<u4"))}, (Binding(1, 0, 0, 64), Binding(2, 1, 0, 64)), (2, 1, 1),
-    )  # fmt: skip
+        HEAD + body + "}\n",
+        "main",
+        (),
+        ("uniform", "read-only-storage", "storage"),
+        {0: Content(np.array([3, 7], "<u4"))},
+        (Binding(1, 0, 0, 64), Binding(2, 1, 0, 64)),
+        (2, 1, 1),
+    )
     assert not Dispatched("main", call, {0: Memory(np.arange(16)), 1: memory}, Tally()).run()
 
     def expected(n: int) -> int:

@@ -38,7 +38,7 @@ def uniform(type_: Type, words: list[int], at: int = 0) -> Any:
     if not isinstance(type_, Tuple):
         return words[at]
     if type_.length:
-        stride = len(type_.parts[0].parts)  # type: ignore[union-attr]
+        stride = len(type_.parts[0].parts)  # type: ignore[union-attr]  # an array has parts
         return tuple(uniform(type_.parts[0], words, at + n * stride) for n in range(int(type_.length)))
     found = []
     for part in type_.parts:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 Numbers: TypeAlias = NDArray[np.int64]
 
-NOBODY, SEVERAL = -1, -2  # instead of an invocation
+UNOWNED, SEVERAL = -1, -2  # instead of an invocation
 PAGE_SHIFT = 8
 PAGE = 1 << PAGE_SHIFT  # words
 
@@ -37,8 +37,8 @@ class Memory:
 
     def begin(self) -> None:
         """Forget who accessed what."""
-        self.writer = np.full(self.words.size, NOBODY, np.int32)
-        self.reader = np.full(self.words.size, NOBODY, np.int32)
+        self.writer = np.full(self.words.size, UNOWNED, np.int32)
+        self.reader = np.full(self.words.size, UNOWNED, np.int32)
         self.atomic: NDArray[np.bool_] | None = None
         self.changed: Numbers | None = None  # bits that atomicXor changed
 
@@ -68,9 +68,9 @@ class Paged(Memory):
             self.table[missing] = np.arange(start, start + missing.size)
             self.pages += missing.tolist()
             fresh = self.content((missing[:, None] * PAGE + np.arange(PAGE)).reshape(-1))
-            nobody = np.full(fresh.size, NOBODY, np.int32)
+            unowned = np.full(fresh.size, UNOWNED, np.int32)
             self.words = np.concatenate([self.words, fresh])
-            self.writer, self.reader = (np.concatenate([old, nobody]) for old in (self.writer, self.reader))
+            self.writer, self.reader = (np.concatenate([old, unowned]) for old in (self.writer, self.reader))
             if self.atomic is not None and self.changed is not None:
                 self.atomic = np.concatenate([self.atomic, np.zeros(fresh.size, np.bool_)])
                 self.changed = np.concatenate([self.changed, np.zeros(fresh.size, np.int64)])
@@ -123,74 +123,74 @@ class Buffer:
     def places(self, index: Value, m: Mask, line: int, *, beyond: bool = False) -> tuple[Any, Any, Any]:
         """Return the active invocations, the first word of each, and which of them are outside."""
         assert m is not None
-        lanes = np.flatnonzero(m)
-        chosen = np.broadcast_to(index, m.shape)[lanes]
-        self.tally.accesses += lanes.size
+        active = np.flatnonzero(m)
+        chosen = np.broadcast_to(index, m.shape)[active]
+        self.tally.accesses += active.size
         outside = None
         if chosen.max() >= self.length:
             outside = chosen >= self.length
             if not beyond:
                 where = np.zeros(self.findings.invocations.size, np.bool_)
-                where[lanes[outside]] = True
+                where[active[outside]] = True
                 what = f"{self.name} is accessed outside of its {self.length:,} elements"
                 self.findings.note("bounds", line, m, where, what, index=index)
-        base = self.bases[lanes] if isinstance(self.bases, np.ndarray) else self.bases
-        return lanes, chosen * self.unit + base, outside
+        base = self.bases[active] if isinstance(self.bases, np.ndarray) else self.bases
+        return active, chosen * self.unit + base, outside
 
     def load(self, index: Value, m: Mask, line: int, *, beyond: bool = False) -> Value:
         """Return elements; outside of the binding arbitrary ones."""
         if isinstance(index, int) and not self.writable and index < self.length:
-            self.tally.accesses += int(np.count_nonzero(m))  # type: ignore[arg-type]
+            self.tally.accesses += int(np.count_nonzero(m))  # type: ignore[arg-type]  # of arrays alone
             words = self.memory.read(np.arange(self.unit) + (self.first + index * self.unit)).tolist()
             return tuple(words) if self.unit > 1 else words[0]
-        lanes, places, outside = self.places(index, m, line, beyond=beyond)
-        whole = lanes.size == self.findings.invocations.size
+        active, places, outside = self.places(index, m, line, beyond=beyond)
+        whole = active.size == self.findings.invocations.size
         found = []
         for part in range(self.unit):
             words = places + part
             if outside is not None:
                 values = garbage(words)
-                values[~outside] = self.fetch(lanes[~outside], words[~outside], line)
+                values[~outside] = self.fetch(active[~outside], words[~outside], line)
             else:
-                values = self.fetch(lanes, words, line)
+                values = self.fetch(active, words, line)
             if not whole:
                 spread = np.zeros(self.findings.invocations.size, np.int64)
-                spread[lanes] = values
+                spread[active] = values
                 values = spread
             found.append(values)
         return tuple(found) if self.unit > 1 else found[0]
 
-    def fetch(self, lanes: Numbers, words: Numbers, line: int) -> Numbers:
+    def fetch(self, active: Numbers, words: Numbers, line: int) -> Numbers:
         """Return words, and note who reads them if they may be written."""
         memory = self.memory
         if not self.writable:
             return memory.read(words)
-        own = self.findings.invocations[lanes].astype(np.int32)
+        own = self.findings.invocations[active].astype(np.int32)
         slots = memory.slots(words)
         writer = memory.writer[slots]
         if not self.repeats:
-            written = (writer != NOBODY) & (writer != own)
-            self.complain("race", line, lanes, written, words, "a word is read that", writer)
+            written = (writer != UNOWNED) & (writer != own)
+            self.complain("race", line, active, written, words, "a word is read that", writer)
         before = memory.reader[slots]
         memory.reader[slots] = own
-        shared = (memory.reader[slots] != own) | ((before != NOBODY) & (before != own))
+        shared = (memory.reader[slots] != own) | ((before != UNOWNED) & (before != own))
         memory.reader[slots[shared]] = SEVERAL
         if memory.atomic is not None:
             self.complain(
-                "mixed", line, lanes, memory.atomic[slots], words, "a word with atomics is read without"
+                "mixed", line, active, memory.atomic[slots], words, "a word with atomics is read without"
             )
         return memory.words[slots]
 
     def store(self, index: Value, value: Value, m: Mask, line: int, *, part: int | None = None) -> None:
         """Write elements, or a component of them."""
-        lanes, places, outside = self.places(index, m, line)
+        active, places, outside = self.places(index, m, line)
         if outside is not None:
-            lanes, places = lanes[~outside], places[~outside]
+            active, places = active[~outside], places[~outside]
         values = value if isinstance(value, tuple) else (value,)
         for number, each in enumerate(values):
             words = places + (number if part is None else part)
             self.reach(words, len(values))
-            self.put(lanes, words, each[lanes] if isinstance(each, np.ndarray) else each, line)
+            self.put(active, words, each[active] if isinstance(each, np.ndarray) else each, line)
 
     def reach(self, words: Numbers, unit: int) -> None:
         """Note the range of words that are written."""
@@ -198,15 +198,15 @@ class Buffer:
             low, high = self.memory.written.get(unit, (2**62, 0))
             self.memory.written[unit] = min(low, int(words.min())), max(high, int(words.max()))
 
-    def put(self, lanes: Numbers, words: Numbers, values: Value, line: int, *, atomic: bool = False) -> None:
+    def put(self, active: Numbers, words: Numbers, values: Value, line: int, *, atomic: bool = False) -> None:
         """Write words, and note who does."""
         memory = self.memory
-        own = self.findings.invocations[lanes].astype(np.int32)
+        own = self.findings.invocations[active].astype(np.int32)
         slots = memory.slots(words)
         writer, reader = memory.writer[slots], memory.reader[slots]
         memory.writer[slots] = own
         winner = memory.writer[slots]
-        again = (writer != NOBODY) & (writer != own)
+        again = (writer != UNOWNED) & (writer != own)
         differs = again & (memory.words[slots] != values)
         memory.words[slots] = values
         at_once = winner != own
@@ -214,21 +214,21 @@ class Buffer:
         other = np.where(at_once, winner, writer)
         if not self.repeats:
             self.complain(
-                "race", line, lanes, at_once | again, words, "a word is written that", other, ~differs
+                "race", line, active, at_once | again, words, "a word is written that", other, ~differs
             )
-            read = (reader != NOBODY) & (reader != own)
-            self.complain("race", line, lanes, read, words, "a word is written that", reader)
-        self.complain("race", line, lanes, differs, words, "a word is written that", other, ~differs)
+            read = (reader != UNOWNED) & (reader != own)
+            self.complain("race", line, active, read, words, "a word is written that", reader)
+        self.complain("race", line, active, differs, words, "a word is written that", other, ~differs)
         if memory.atomic is not None and not atomic:
             self.complain(
-                "mixed", line, lanes, memory.atomic[slots], words, "a word with atomics is written without"
+                "mixed", line, active, memory.atomic[slots], words, "a word with atomics is written without"
             )
 
     def complain(
         self,
         kind: str,
         line: int,
-        lanes: Numbers,
+        active: Numbers,
         wrong: NDArray[np.bool_],
         words: Numbers,
         what: str,
@@ -249,58 +249,60 @@ class Buffer:
         if other is not None:
             who = "several invocations" if other[first] == SEVERAL else f"invocation {other[first]}"
             what += f" {who} accessed as well{bits}"
-        at = f"{self.name}, word {words[first]}, invocation {self.findings.invocations[lanes[first]]}"
+        at = f"{self.name}, word {words[first]}, invocation {self.findings.invocations[active[first]]}"
         self.findings.add(kind, line, f"{what}: {at}, and {int(wrong.sum()) - 1} more")
 
     # atomics
 
     def touched(self, index: Value, m: Mask, line: int) -> tuple[Numbers, Numbers, Numbers]:
         """Return the invocations, words and places of an atomic operation, and note it."""
-        lanes, words, outside = self.places(index, m, line)
+        active, words, outside = self.places(index, m, line)
         if outside is not None:
-            lanes, words = lanes[~outside], words[~outside]
+            active, words = active[~outside], words[~outside]
         slots = self.memory.slots(words)
         if self.memory.atomic is None:
             self.memory.atomic = np.zeros(self.memory.words.size, np.bool_)
             self.memory.changed = np.zeros(self.memory.words.size, np.int64)
         self.memory.atomic[slots] = True
         self.reach(words, 1)
-        return lanes, words, slots
+        return active, words, slots
 
-    def spread(self, lanes: Numbers, values: Numbers) -> Numbers:
+    def spread(self, active: Numbers, values: Numbers) -> Numbers:
         """Return values of some invocations as an array over all."""
         result = np.zeros(self.findings.invocations.size, np.int64)
-        result[lanes] = values
+        result[active] = values
         return result
 
-    def atomicLoad(self, index: Value, m: Mask, line: int) -> Value:  # noqa: N802 (WGSL's name)
-        lanes, _, slots = self.touched(index, m, line)
-        return self.spread(lanes, self.memory.words[slots])
+    def atomicLoad(self, index: Value, m: Mask, line: int) -> Value:  # noqa: N802 -- WGSL's name
+        active, _, slots = self.touched(index, m, line)
+        return self.spread(active, self.memory.words[slots])
 
-    def atomicStore(self, index: Value, value: Value, m: Mask, line: int) -> None:  # noqa: N802
-        lanes, words, slots = self.touched(index, m, line)
+    def atomicStore(self, index: Value, value: Value, m: Mask, line: int) -> None:  # noqa: N802 -- WGSL's name
+        active, words, slots = self.touched(index, m, line)
         assert self.memory.changed is not None
-        given = value[lanes] if isinstance(value, np.ndarray) else value
+        given = value[active] if isinstance(value, np.ndarray) else value
         changed = self.memory.changed[slots] != 0
-        self.complain("race", line, lanes, changed, words, "bits are written that another invocation changed")
-        self.put(lanes, words, given, line, atomic=True)
+        self.complain(
+            "race", line, active, changed, words, "bits are written that another invocation changed"
+        )
+        self.put(active, words, given, line, atomic=True)
 
-    def atomicXor(self, index: Value, value: Value, m: Mask, line: int) -> None:  # noqa: N802
-        lanes, words, slots = self.touched(index, m, line)
+    def atomicXor(self, index: Value, value: Value, m: Mask, line: int) -> None:  # noqa: N802 -- WGSL's name
+        active, words, slots = self.touched(index, m, line)
         changed = self.memory.changed
         assert changed is not None
-        given = np.broadcast_to(value, self.findings.invocations.shape)[lanes]
+        given = np.broadcast_to(value, self.findings.invocations.shape)[active]
         twice = (changed[slots] & given) != 0
-        self.complain("race", line, lanes, twice, words, "bits are changed that another invocation changed")
+        self.complain("race", line, active, twice, words, "bits are changed that another invocation changed")
         places, which = np.unique(slots, return_inverse=True)
         differing, any_of = np.zeros_like(places), np.zeros_like(places)
         np.bitwise_xor.at(differing, which, given)
         np.bitwise_or.at(any_of, which, given)
         overlap = (differing != any_of)[which]
-        self.complain("race", line, lanes, overlap, words, "bits are changed by two invocations")
+        self.complain("race", line, active, overlap, words, "bits are changed by two invocations")
         changed[places] |= any_of
         self.memory.words[places] ^= differing
 
-    def atomicMax(self, index: Value, value: Value, m: Mask, line: int) -> None:  # noqa: N802
-        lanes, _, slots = self.touched(index, m, line)
-        np.maximum.at(self.memory.words, slots, value[lanes] if isinstance(value, np.ndarray) else value)
+    def atomicMax(self, index: Value, value: Value, m: Mask, line: int) -> None:  # noqa: N802 -- WGSL's name
+        active, _, slots = self.touched(index, m, line)
+        np.maximum.at(self.memory.words, slots, value[active] if isinstance(value, np.ndarray) else value)

@@ -340,15 +340,15 @@ class Function:
         line = replace_meta(node, condition)
         if first is not None:
             self.do_var(first)
-        turns = f"n{self.count}"
+        iterations = f"n{self.count}"
         self.count += 1
-        self.emit(f"{turns} = 0")
+        self.emit(f"{iterations} = 0")
         self.emit("while True:")
         self.indent += 1
         with self.marks_of(line):
             self.emit(f"{self.mask} = both({self.mask}, {self.expr(condition)[0]})")
         self.emit(f"if {self.mask} is None: break")
-        self.emit(f"{turns} = turn({turns}, {self.mask}, {self.line})")
+        self.emit(f"{iterations} = iteration({iterations}, {self.mask}, {self.line})")
         self.block(body)
         if after is not None:
             getattr(self, f"do_{after.data}")(after)
@@ -428,7 +428,7 @@ class Function:
 
     def expr(self, node: Node) -> Typed:
         """Translate an expression."""
-        return getattr(self, f"of_{node.data}")(node)  # type: ignore[no-any-return]
+        return getattr(self, f"of_{node.data}")(node)  # type: ignore[no-any-return]  # found by name
 
     def of_number(self, node: Node) -> Typed:
         written = str(node.children[0])

@@ -89,9 +89,15 @@ def condition_trials() -> Iterator[Trial]:
                 for layout in (source, target)
             ]
             plan = planned_by_kernel(
-                kernel, source, target, width, PROFILES[number % len(PROFILES)], (nbytes[0], nbytes[1]),
-                paired=paired, completed=True,
-            )  # fmt: skip
+                kernel,
+                source,
+                target,
+                width,
+                PROFILES[number % len(PROFILES)],
+                (nbytes[0], nbytes[1]),
+                paired=paired,
+                completed=True,
+            )
             yield copying(plan, source, target, width, f"{kernel.value} at the edges, {source} to {target}")
 
 

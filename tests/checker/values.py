@@ -18,7 +18,7 @@ Value: TypeAlias = Any  # a number, an array over invocations, or a tuple of val
 Mask: TypeAlias = NDArray[np.bool_] | None
 
 MOST = 2**32 - 1
-MAX_TURNS = 2**10  # of a loop; no kernel has as many in what is executed
+MAX_ITERATIONS = 2**10  # of a loop; no kernel has as many in what is executed
 
 
 def both(mask: Mask, condition: Value) -> Mask:
@@ -47,7 +47,7 @@ def merge(mask: Mask, new: Value, old: Value) -> Value:
         return tuple(merge(mask, one, other) for one, other in zip(new, old, strict=True))
     if not isinstance(new, np.ndarray) and not isinstance(old, np.ndarray) and new == old:
         return new
-    return np.where(mask, new, old)  # type: ignore[arg-type]
+    return np.where(mask, new, old)  # type: ignore[arg-type]  # of structs that were taken apart
 
 
 def into(mask: Mask, owner: Mask, new: Value, old: Value) -> Value:
@@ -230,12 +230,12 @@ class Arithmetic:
         columns = np.stack(np.broadcast_arrays(*whole, index)[:-1])
         return np.take_along_axis(columns, index[None], 0)[0]
 
-    def turn(self, turns: int, m: Mask, line: int) -> int:
-        """Count the turns of a loop; stop those that never end."""
-        if turns >= MAX_TURNS:
-            self.findings.note("loop", line, m, True, f"a loop of more than {MAX_TURNS:,} turns")
+    def iteration(self, iterations: int, m: Mask, line: int) -> int:
+        """Count the iterations of a loop; stop those that never end."""
+        if iterations >= MAX_ITERATIONS:
+            self.findings.note("loop", line, m, True, f"a loop of more than {MAX_ITERATIONS:,} iterations")
             raise EndlessLoopError
-        return turns + 1
+        return iterations + 1
 
     def names(self) -> dict[str, Any]:
         """Return the functions by the names that translated modules use."""
@@ -246,7 +246,7 @@ class Arithmetic:
                 found[f"{sign}_{kind}"] = partial(computed, exact, partial(check, sign))
             found[f"{sign}_u32_wrapping"] = lambda a, b, exact=exact: exact(a, b) & MOST
             found[f"{sign}_i32_wrapping"] = lambda a, b, exact=exact: signed(exact(a, b))
-        own = ("div_u32", "rem_u32", "div_i32", "shl_u32", "pick", "turn")
+        own = ("div_u32", "rem_u32", "div_i32", "shl_u32", "pick", "iteration")
         found |= {name: getattr(self, name) for name in own}
         found |= {
             "shr_u32": self.shr,

@@ -19,7 +19,7 @@ from wgslice.plans.overlaps import insertion_of
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import PlanContext, Table
 from wgslice.plans.profiles import Limits
-from wgslice.plans.window_strategies import extract_windows_planner, insert_windows_planner, winners_scratch
+from wgslice.plans.window_strategies import extract_windows_planner, insert_windows_planner, with_steps
 from wgslice.plans.windows import WindowDispatch
 
 COUNT, ROWS = 9, 3  # windows of a case, and rows of a window
@@ -129,7 +129,7 @@ class WindowsCase:
         plan = self.plan(limits, table)
         for choice in plan.choices:
             for whole, steps in parts_of(choice.steps):
-                alone = replace(plan, steps=steps, scratch=winners_scratch(steps))
+                alone = with_steps(plan, steps)
                 moves = Moves(self.width, self.moved, self.size * self.channels, whole)
                 yield trial_of(alone, self, (plan.source, plan.target), moves, content)
 

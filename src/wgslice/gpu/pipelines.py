@@ -152,9 +152,8 @@ class Pipelines:
     def check(self, call: KernelCall) -> None:
         """Record a call on small buffers, without workgroups, so that wgpu's errors of it are raised."""
         most = self.wgpu_device.limits["max-compute-invocations-per-workgroup"]
-        invocations = dict(call.constants).get(
-            WORKGROUP_SIZE, 0
-        )  # which wgpu does not check where overridden
+        # wgpu does not check an overridden size
+        invocations = dict(call.constants).get(WORKGROUP_SIZE, 0)
         if invocations > most:
             raise ValueError(f"{WORKGROUP_SIZE} {invocations}: the device allows at most {most}")
         command = self.bound(call)

@@ -377,8 +377,8 @@ def turned_forward(problem: WindowProblem) -> WindowProblem:
     offsets = windows.offsets
     if offsets is not None and any(of_tensor):
         highest = np.subtract(tensor.sizes, windows.extents, dtype=np.int64)
-        mirrored = np.clip(highest - offsets, I32_MIN, I32_MAX).astype(np.int32)
-        offsets = np.where(of_tensor, mirrored, offsets)
+        from_end = np.clip(highest - offsets, I32_MIN, I32_MAX).astype(np.int32)
+        offsets = np.where(of_tensor, from_end, offsets)
     return replace(
         problem,
         windows=replace(windows, flips=windows.flips ^ np.uint32(flips), offsets=offsets),

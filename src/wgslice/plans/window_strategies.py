@@ -100,6 +100,12 @@ def winners_scratch(steps: Iterable[Step]) -> tuple[tuple[Memory, int], ...]:
     return ((Memory.WINNERS, nbytes),) if nbytes else ()
 
 
+def with_steps(plan: Plan, steps: tuple[Step, ...]) -> Plan:
+    """Returns a plan with the steps of another strategy, and the winner indices that they need."""
+    kept = [each for each in plan.scratch if each[0] is not Memory.WINNERS]
+    return replace(plan, steps=steps, scratch=(*kept, *winners_scratch(steps)))
+
+
 def buffer_copies(problem: WindowProblem) -> Sequence[Step]:
     """Returns a buffer copy of each window, if applicable."""
     return [problem.copies] if isinstance(problem.copies, BufferCopies) else []
