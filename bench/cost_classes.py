@@ -13,9 +13,10 @@ from typing import TypeAlias
 from bench.index_probes import IndexProbe
 from bench.probes import FAR_NBYTES, FAR_RUN, Probe, probes
 from bench.window_probes import WindowProbe
-from wgslice.gpu.capture import Place
 from wgslice.gpu.device import Device
+from wgslice.gpu.protocols import Place
 from wgslice.gpu.recording import Recorder
+from wgslice.gpu.sink import RUNNING
 from wgslice.layout import Layout
 from wgslice.plans.choose import Dispatched, Step, seconds_of
 from wgslice.plans.kernels import Kernel
@@ -89,8 +90,8 @@ class Bench:
         self.nbytes = min(PROBE_NBYTES, device.limits.binding_nbytes // 8)
         # A source of which every fourth element is read, or some elements of many pages.
         self.buffer_nbytes = max(5 * self.nbytes, FAR_RUN * FAR_NBYTES)
-        self.places = [Place(device.create_buffer(self.buffer_nbytes)) for _ in range(2)]
-        encoder = device.create_encoder()
+        self.places = [Place(RUNNING.create_buffer(device, self.buffer_nbytes)) for _ in range(2)]
+        encoder = device.new_encoder()
         for place in self.places:  # memory is allocated at the first write
             encoder.clear_buffer(place.buffer, 0, self.buffer_nbytes)
         device.submit(encoder)
@@ -102,7 +103,7 @@ class Bench:
         best = inf
         for number in range(1 + repeats):  # the first one finds no code and no memory in the caches
             start = perf_counter()
-            encoder = self.device.create_encoder()
+            encoder = self.device.new_encoder()
             recorder = Recorder(self.device, encoder)
             recorder.add(plan, self.places)
             recorder.end()

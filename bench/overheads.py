@@ -18,8 +18,8 @@ from rich.console import Console
 import wgslice as wg
 from bench.report import MEBIBYTE
 from bench.rivals.ours import device
-from wgslice.gpu.capture import Place
 from wgslice.gpu.pipelines import Bound
+from wgslice.gpu.protocols import Place
 from wgslice.plans.plan import Plan
 from wgslice.plans.steps import Dispatch
 
@@ -230,7 +230,7 @@ def cache_steps(rows: int) -> dict[str, Callable[[], Any]]:
     (command,) = device.pipelines.prepare(operator.plan)
     assert isinstance(command, Bound)
     bind_groups = [
-        device.pipelines.bind(command, [Place(side.buffer) for side in (token, each, place)])
+        device.pipelines.bind(command, [Place(side.buffer) for side in (token, each, place)]).bind_group
         for each in caches
     ]
 

@@ -14,7 +14,7 @@ from bench.cases import Case
 from bench.compilers.planned import windows_planner
 from bench.rivals.ours import device
 from bench.tasks import Crops, Inserts
-from wgslice.gpu.capture import Place
+from wgslice.gpu.protocols import Place
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import PlanContext, rebase

@@ -22,8 +22,8 @@ from bench.schedule import Schedule
 from bench.tasks import MANY_WINDOWS, Task
 from wgslice.calibration.measure import measure_constants
 from wgslice.calibration.tune import calibrated_profile, recorded
-from wgslice.gpu.capture import Place
 from wgslice.gpu.device import shipped_profile
+from wgslice.gpu.protocols import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import Costs
@@ -159,7 +159,7 @@ def run(plan: Plan, places: Sequence[Place]) -> float:
     """Record a plan, submit it and wait; return the seconds."""
     device.pipelines.prepare(plan)
     start = perf_counter()
-    encoder = device.create_encoder()
+    encoder = device.new_encoder()
     recorder = Recorder(device, encoder)
     recorder.add(plan, places)
     recorder.end()

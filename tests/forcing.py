@@ -18,8 +18,8 @@ from planning import by_strategy, priced
 from test_extract_windows import PROFILES, check_bindings
 
 import wgslice as wg
-from wgslice.gpu import recording
-from wgslice.gpu.capture import Place
+from wgslice.gpu.protocols import Place
+from wgslice.gpu.sink import RUNNING, BoundPlan, Sink
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU, ClassCost, Limits, Profile
 
@@ -103,7 +103,7 @@ class Forcing:
         self.used: list[str] = []
         self.plans: WeakKeyDictionary[wg.Plan, dict[int, tuple[str, wg.Plan]]] = WeakKeyDictionary()
 
-    def bind(self, device: wg.Device, plan: wg.Plan, places: Sequence[Place]) -> recording.BoundPlan:
+    def bind(self, device: wg.Device, plan: wg.Plan, places: Sequence[Place]) -> BoundPlan:
         """Bind another plan instead; called for every plan that runs."""
         if plan.choice is not None:
             self.most = max(self.most, 1 + len(plan.choice.others))
@@ -117,10 +117,10 @@ class Forcing:
         if len(plan.steps) > MAX_STEPS:
             raise TooManyStepsError
         check_bindings(plan, device.limits)
-        return BIND(device, plan, places)
+        return BIND(RUNNING, device, plan, places)
 
 
-BIND = recording.bind
+BIND = Sink.bind
 
 
 def forced(plan: wg.Plan, number: int) -> tuple[str, wg.Plan]:
@@ -173,7 +173,7 @@ def check_call(device: wg.Device, call: Call, settings: Sequence[Setting], tally
         for argument, content in zip(call.arguments, contents, strict=True)
     ]
     forcing, outcomes = Forcing(tally), list[Outcome]()
-    with patch.object(recording, "bind", forcing.bind):
+    with patch.object(Sink, "bind", forcing.bind):
         for setting in settings:
             with set_to(device, setting):
                 if max(map(len, contents)) > MAX_STEPS * device.limits.binding_nbytes:

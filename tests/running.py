@@ -13,9 +13,10 @@ from helpers import Bytes, make_buffer, random_bytes, read_buffer
 from wgpu.backends.wgpu_native._api import libf
 
 import wgslice as wg
-from wgslice.gpu.capture import Place
 from wgslice.gpu.pipelines import Pipelines
+from wgslice.gpu.protocols import Place
 from wgslice.gpu.recording import Recorder
+from wgslice.gpu.sink import BoundPlan
 from wgslice.plans.kernels import Kernel
 
 __all__ = [
@@ -40,9 +41,9 @@ def recorded_plans(monkeypatch: pytest.MonkeyPatch) -> list[wg.Plan]:
     found: list[wg.Plan] = []
     play = Recorder.play
 
-    def remember(self: Recorder, plan: wg.Plan, *bound: Any) -> None:
-        found.append(plan)
-        play(self, plan, *bound)
+    def remember(self: Recorder, bound: BoundPlan) -> None:
+        found.append(bound.plan)
+        play(self, bound)
 
     monkeypatch.setattr(Recorder, "play", remember)
     return found

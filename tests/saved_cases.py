@@ -22,7 +22,8 @@ from wgslice.doctor.selftest import MAX_PIPELINES_IN_SOFTWARE, by_kernel
 from wgslice.doctor.trials import Trial, with_few_pipelines
 from wgslice.doctor.windows import window_trials
 from wgslice.errors import CaptureRefused
-from wgslice.gpu.capture import Capture, Place
+from wgslice.gpu.protocols import Place
+from wgslice.gpu.sink import Capturing, ListedSubmission, Recorded
 from wgslice.plans.profiles import Limits
 from wgslice.programs.lowering import lowered
 from wgslice.programs.parameters import Parameter
@@ -81,10 +82,10 @@ def trial_case(device: wg.Device, name: str, trial: Trial) -> Case:
         Parameter.described(device, side, wg.TensorDesc("uint8", array.shape))
         for side, array in given.items()
     ]
-    capture = Capture(explained=False)
+    listing = Capturing()
     places = [Place(parameter.buffer) for parameter in parameters]
-    capture.record(None, trial.plan, [*places, places[-1]][:3])
-    program = Program(name, parameters, None, *lowered(parameters, capture))
+    listing.steps.append(ListedSubmission([Recorded(trial.plan, [*places, places[-1]][:3])]))
+    program = Program(name, parameters, None, *lowered(parameters, listing))
     return Case(name, program, given, given | {"target": trial.expected(sides[0], sides[1].copy())})
 
 

@@ -21,6 +21,7 @@ from test_injected_faults import host
 
 import wgslice as wg
 from wgslice.gpu.native import Placeholder, is_exposed
+from wgslice.gpu.sink import Listing, Sink
 
 FIXED = ("x", "y", "small", "picks", "wide", "mask", "corners")  # tensors of `Tensors`
 MAKE_DEVICES = {"Device.request", "to_device"}  # which an explained call may
@@ -194,6 +195,12 @@ def called_after_destroy(sequence: Sequence, device: wg.Device) -> tuple[Any, An
     with suppress(ValueError):
         program(**given)
     return called(sequence, device)
+
+
+def test_a_listed_call_inherits_nothing_that_runs() -> None:
+    public = {name for name in vars(Sink) if not name.startswith("_")}
+    assert public >= {"create_buffer", "upload", "record", "submit", "check_runs"}
+    assert public <= vars(Listing).keys()
 
 
 @pytest.mark.parametrize("way", [called, recorded, saved, called_in_threads, called_after_destroy])

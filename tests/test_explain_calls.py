@@ -402,7 +402,7 @@ def test_a_tensor_of_an_explained_call_has_no_elements(device: wg.Device) -> Non
         call(operator.setitem, y, ..., X[::2]).run,
         call(operator.setitem, x, np.s_[::2], y).run,
         call(wg.concat, [x, y]).run,
-        call(device.compile(CROP).record, device.create_encoder(), input=x, output=y.buffer).run,
+        call(device.compile(CROP).record, device.new_encoder(), input=x, output=y.buffer).run,
         call(wg.from_buffer, y.buffer, (20, 8), "u1").run,
     ]
     for use in uses:

@@ -25,6 +25,7 @@ from onnx_graphs import Growing, graphs
 import wgslice as wg
 from wgslice import onnx as backend
 from wgslice.gpu import transfer
+from wgslice.gpu.sink import RUNNING
 from wgslice.layout_rules import padded
 
 I64_MIN, I64_MAX = -(2**63), 2**63 - 1
@@ -258,7 +259,7 @@ def test_runs_use_the_same_buffers_until_sizes_change(device: wg.Device) -> None
     for rows in (4, 4, 9, 4):
         x = np.random.default_rng(rows).random((rows, 5), np.float32)
         check_same(prepared.run([x])[0], x.T.reshape(-1))
-        owned.append({id(buffer) for buffer in prepared._kept[0].owned})
+        owned.append({id(buffer) for buffer in prepared._kept[RUNNING].owned})
     assert owned[0] == owned[1]
     assert len(owned[2]) == 2
     assert owned[2] == owned[3]

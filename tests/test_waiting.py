@@ -8,6 +8,7 @@ from helpers import check_same
 
 import wgslice as wg
 from wgslice.gpu import native
+from wgslice.gpu.device import TENSOR_USAGES
 
 
 @pytest.mark.parametrize("yielding_seconds", [60.0, -1.0], ids=["yields", "sleeps"])
@@ -24,9 +25,9 @@ def test_a_wait_polls_until_the_work_is_done(
 def test_a_poll_distinguishes_pending_work_from_none(device: wg.Device) -> None:
     """A thousand copies take lavapipe 0.1 s; OpenGL's submission waits, and a GPU may be as quick."""
     fresh = wg.Device.request(device.adapter)
-    source, target = (fresh.create_buffer(2**20) for _ in range(2))
+    source, target = (fresh.new_buffer(2**20, TENSOR_USAGES) for _ in range(2))
     assert native.queue_is_empty(fresh.wgpu_device)
-    encoder = fresh.create_encoder()
+    encoder = fresh.new_encoder()
     for _ in range(1000):
         encoder.copy_buffer_to_buffer(source, 0, target, 0, 2**20)
     fresh.submit(encoder)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import wgslice as wg
 from bench.cases import Cut
 from wgslice.dialects.basic import numpy_index
-from wgslice.gpu.capture import Place
+from wgslice.gpu.protocols import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout, whole_words
 from wgslice.plans.kernels import Kernel
@@ -114,7 +114,7 @@ class Recorded(Clocked):
 
     def run(self) -> None:
         """Record, submit, wait."""
-        encoder = device.create_encoder()
+        encoder = device.new_encoder()
         self.record(encoder)
         device.submit(encoder)
         device.synchronize()

@@ -21,9 +21,9 @@ from pygfx.renderers.wgpu.engine.utils import to_texture_format
 
 from wgslice.dtypes import DType
 from wgslice.errors import named
-from wgslice.gpu.capture import refuse_in_capture
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import BufferUsage, Texture, TextureUsage
+from wgslice.gpu.sink import sink
 from wgslice.operators.textures import copy_to_texture
 from wgslice.tensors.creation import from_buffer
 from wgslice.tensors.placed import copyto
@@ -262,7 +262,7 @@ def write_texture(texture: pygfx.Texture, x: Tensor) -> None:
 
 def check_given(x: Tensor) -> None:
     """Raise unless `x` is a tensor on pygfx's device, outside of a capture."""
-    refuse_in_capture("memory of pygfx is written")
+    sink().check_runs("memory of pygfx is written")
     if not isinstance(x, Tensor):
         kind = type(x).__name__
         raise TypeError(f"x is of type {kind}: must be a Tensor, asarray(x, device=wgslice.pygfx.device())")

@@ -32,7 +32,7 @@ from wgslice.errors import named
 from wgslice.gpu.device import AnyDevice, Device, checked_device
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import run_copies
-from wgslice.gpu.transfer import upload
+from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
 from wgslice.plans.copy import fills, pattern_size
 from wgslice.tensors.creation import asarray
@@ -103,10 +103,10 @@ class UploadBatcher:
         device, itemsize = self.tensor.device, self.tensor.dtype.itemsize
         with named("wgslice.zarr"):
             if self.buffer is None:
-                self.buffer = device.create_buffer(GATHERED_NBYTES)
+                self.buffer = sink().create_buffer(device, GATHERED_NBYTES)
             else:
                 device.synchronize()  # bounds the staging memory of the queue
-            upload(device, self.buffer, self.gathered[: self.used_nbytes])
+            sink().upload(device, self.buffer, self.gathered[: self.used_nbytes])
             memory = self.tensor.memory
             copies = [(self.buffer, source, memory, target) for source, target in self.windows]
             run_copies(device, itemsize, copies)

@@ -6,7 +6,7 @@ A test that asked nothing, or moved nothing on the GPU, proves nothing, whether 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from functools import wraps
 from inspect import isfunction
 from pathlib import Path
@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 import wgslice as wg
 from wgslice import array_api
 from wgslice.gpu.recording import Recorder
+from wgslice.gpu.sink import BoundPlan
 from wgslice.gpu.transfer import Readback
 from wgslice.numpy_protocol.flat import Flat
 
@@ -121,9 +122,9 @@ def count_everything() -> None:
     play, begin = Recorder.play, Readback.begin
 
     @wraps(play)
-    def count_moves(self: Recorder, plan: wg.Plan, commands: Sequence[Any], places: Sequence[Any]) -> None:
-        record.moves += bool(commands)
-        play(self, plan, commands, places)
+    def count_moves(self: Recorder, bound: BoundPlan) -> None:
+        record.moves += bool(bound.commands)
+        play(self, bound)
 
     @wraps(begin)
     def count_readbacks(self: Readback, *arguments: Any, **options: Any) -> None:

@@ -8,9 +8,10 @@ from math import inf
 from time import perf_counter, sleep
 from typing import Any
 
-from wgslice.gpu.capture import Place, refuse_in_capture
 from wgslice.gpu.device import Device
+from wgslice.gpu.protocols import Place
 from wgslice.gpu.recording import Recorder
+from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
 from wgslice.plans.choose import Step, seconds_of
 from wgslice.plans.kernels import Kernel
@@ -137,7 +138,7 @@ def measure(
     report: Callable[[float, str], None] = lambda _, __: None,
 ) -> dict[str, float]:
     """Return the best seconds of copies, in rounds of at most `max_s`; empty after fewer than MIN_ROUNDS."""
-    refuse_in_capture("copies are timed")
+    sink().check_runs("copies are timed")
     steps: dict[str, Step] = {
         "large dispatch": rows_dispatch(nbytes, device.limits),
         "small dispatch": rows_dispatch(0, device.limits),
@@ -147,7 +148,7 @@ def measure(
     }
     empty = Layout.packed((0,))
     plans = {name: Plan(0, 1, 1, empty, empty, (step,)) for name, step in steps.items()}
-    places = [Place(device.create_buffer(max(nbytes, MANY_COPIES * SMALL_NBYTES))) for _ in range(2)]
+    places = [Place(sink().create_buffer(device, max(nbytes, MANY_COPIES * SMALL_NBYTES))) for _ in range(2)]
     report(0, "compilation")
     seconds(device, plans["large dispatch"], places)
     best, begun = dict.fromkeys(plans, inf), perf_counter()
@@ -182,9 +183,9 @@ def seconds(device: Device, plan: Plan, places: list[Place]) -> float:
     """Record and submit a plan, wait for it, and return the elapsed seconds."""
     device.pipelines.prepare(plan)
     start = perf_counter()
-    recorder = Recorder(device, device.create_encoder())
+    recorder = Recorder(device, sink().create_encoder(device))
     recorder.add(plan, places)
     recorder.end()
-    device.submit(recorder.encoder)
+    sink().submit(device, recorder.encoder)
     device.synchronize()
     return perf_counter() - start

@@ -23,6 +23,7 @@ from wgslice.calibration.verdict import verdict
 from wgslice.errors import OutOfDeviceMemory, fitted, named
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device, checked_device, shipped_profile
+from wgslice.gpu.sink import RUNNING, using
 from wgslice.plans.profiles import Costs, Profile
 
 compared: dict[Machine, Record] = {}  # comparisons of this process
@@ -32,7 +33,8 @@ def calibrate(device: Device) -> None:
     """Set the cost model of a new device; compares constants once per machine on a software adapter."""
     record = kept_record(device.adapter)
     if record is None and is_compared(device.adapter):
-        with suppress(OutOfDeviceMemory):
+        # a device made by an explained or captured call is measured as any other
+        with suppress(OutOfDeviceMemory), using(RUNNING):
             record = recorded(device.adapter, lambda: compare_constants(device))
         if record is not None and record.constants:
             compared[record.machine] = record

@@ -13,6 +13,7 @@ from wgslice.doctor.trials import SEED, difference
 from wgslice.gpu.device import Device
 from wgslice.gpu.native import refusals
 from wgslice.gpu.pipelines import READ, bind_group_layout
+from wgslice.gpu.sink import sink
 from wgslice.gpu.transfer import download
 
 Words = NDArray[np.uint32]
@@ -79,7 +80,7 @@ def run(device: Device, name: str, words: Words) -> Words:
         layout=wgpu_device.create_pipeline_layout(bind_group_layouts=[layout]),
         compute={"module": wgpu_device.create_shader_module(label=name, code=CODE), "entry_point": name},
     )
-    buffers = [device.create_buffer(words.nbytes) for _ in range(3)]
+    buffers = [sink().create_buffer(device, words.nbytes) for _ in range(3)]
     entries = [
         {"binding": number, "resource": {"buffer": buffer, "offset": 0, "size": words.nbytes}}
         for number, buffer in enumerate(buffers)
@@ -90,13 +91,13 @@ def run(device: Device, name: str, words: Words) -> Words:
     for number in range(1, 1 + (SUBMISSIONS if name == "interleaved_writes" else 1)):
         for part in np.split(np.arange(GROUPS), WRITES):
             device.queue.write_buffer(inputs, int(part[0]) * SIZE * 4, words[part] * np.uint32(number))
-        encoder = device.create_encoder()
+        encoder = sink().create_encoder(device)
         compute_pass = encoder.begin_compute_pass()
         compute_pass.set_pipeline(pipeline)
         compute_pass.set_bind_group(0, bind_group)
         compute_pass.dispatch_workgroups(GROUPS, 1, 1)
         compute_pass.end()
-        device.submit(encoder)
+        sink().submit(device, encoder)
     found = np.empty_like(words)
     download(device, results, 0, found.reshape(-1).view(np.uint8))
     return found

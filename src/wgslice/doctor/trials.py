@@ -11,10 +11,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.gpu.capture import Place
 from wgslice.gpu.device import Device
+from wgslice.gpu.protocols import Place
 from wgslice.gpu.recording import Recorder
-from wgslice.gpu.transfer import download, upload
+from wgslice.gpu.sink import sink
+from wgslice.gpu.transfer import download
 from wgslice.layout import Layout
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.plan import Plan
@@ -152,8 +153,8 @@ def run_trials(device: Device, trials: Sequence[Trial]) -> list[str]:
     contents = [generator.integers(0, 256, starts[-1], np.uint8) for starts in places]
     source, before, table = contents
     expected = before.copy()
-    buffers = [device.create_buffer(content.size) for content in contents]
-    encoder = device.create_encoder()
+    buffers = [sink().create_buffer(device, content.size) for content in contents]
+    encoder = sink().create_encoder(device)
     recorder = Recorder(device, encoder)
     for trial, read, written, known in zip(trials, *places, strict=False):
         side = expected[written:][: trial.target_nbytes]
@@ -163,7 +164,7 @@ def run_trials(device: Device, trials: Sequence[Trial]) -> list[str]:
         recorder.add(trial.plan, [*map(Place, buffers, (read, written, known))])
     recorder.end()
     for buffer, content in zip(buffers, contents, strict=True):
-        upload(device, buffer, content)  # waits for earlier trials
+        sink().upload(device, buffer, content)  # waits for earlier trials
     after = np.empty_like(before)
     download(device, buffers[Memory.OUTPUT], 0, after, encoder)
     return [

@@ -23,13 +23,12 @@ from wgslice.gpu.adapter import (
     install_advice,
     process_lock,
 )
-from wgslice.gpu.capture import CapturedSubmission, active, capturing
 from wgslice.gpu.native import (
     LOST,
-    Placeholder,
     check_process,
     check_valid,
     hidden,
+    owner_of,
     translated_errors,
     wait_done,
 )
@@ -101,9 +100,8 @@ class Device:
         self.staging = BufferPool(MAX_STAGING_NBYTES)  # unmapped, for readback
         self.pool = BufferPool(max_reused_nbytes())
         self.pipelines = Pipelines(wgpu_device)
-        with capturing(None):  # a device made by a captured call is calibrated as any other
-            for calibrate in calibrations:
-                calibrate(self)
+        for calibrate in calibrations:
+            calibrate(self)
 
     @classmethod
     def request(cls, adapter: Adapter | str | None = None) -> Device:
@@ -226,19 +224,6 @@ class Device:
         with self.limits_lock:
             self.limits = update(self.limits)
 
-    def create_buffer(self, nbytes: int, *, zeroed: bool = True) -> Buffer:
-        """Make a zeroed buffer for tensors of at least `nbytes`, or a placeholder in a captured call."""
-        check_process()
-        size = buffer_nbytes(nbytes)
-        if size > self.largest_buffer_nbytes:
-            raise ValueError(
-                f"a buffer of {size} bytes: {self} allows at most {self.largest_buffer_nbytes}; "
-                "use smaller tensors"
-            )
-        if active.capture is not None:
-            return self.placeholder(nbytes, zeroed=zeroed)
-        return self.new_buffer(size, TENSOR_USAGES)
-
     def new_buffer(self, size: int, usage: int) -> Buffer:
         """Make a zeroed buffer of any usage; if memory is short, free the pool's buffers and retry."""
         while True:
@@ -250,45 +235,30 @@ class Device:
                     raise
                 self.synchronize()  # submitted work keeps them until it is done
 
-    def reused_buffer(self, nbytes: int, *, zeroed: bool = False) -> Buffer:
-        """Make a buffer for a tensor, of any content unless `zeroed`, with zeros after the `nbytes`.
-
-        Reuses the memory of a released buffer of the same size if there is one, and returns it to the pool
-        with the last reference, unless it has been `exposed`. Commands that use the buffer must be submitted
-        before that: the queue orders them before those of the next tensor.
-        """
-        size = buffer_nbytes(nbytes)
-        if not MIN_REUSED_NBYTES <= size <= self.pool.max_nbytes or active.capture is not None:
-            return hidden(self.create_buffer(nbytes, zeroed=zeroed))
+    def pooled_buffer(self, nbytes: int, size: int, *, zeroed: bool) -> Buffer:
+        """Make a buffer of `size` bytes that the pool reuses, as `Sink.reused_buffer` says."""
+        if not MIN_REUSED_NBYTES <= size <= self.pool.max_nbytes:
+            return hidden(self.new_buffer(size, TENSOR_USAGES))
         self.check_not_lost()
         buffer = self.pool.take(size)
         with translated_errors:
             if buffer is None:
-                buffer = self.create_buffer(nbytes)
+                buffer = self.new_buffer(size, TENSOR_USAGES)
             elif zeroed:
-                encoder = self.create_encoder()
+                encoder = self.new_encoder()
                 encoder.clear_buffer(buffer, 0, size)
                 self.submit(encoder)
             elif nbytes < size:
                 self.queue.write_buffer(buffer, size - 16, bytes(16))
         return hidden(self.pool.lease(buffer))
 
-    def placeholder(self, nbytes: int, *, zeroed: bool = True) -> Buffer:
-        """Make a placeholder, of any size and without memory, for a buffer of a captured call."""
-        return cast("Buffer", Placeholder(self.wgpu_device, buffer_nbytes(nbytes), TENSOR_USAGES, zeroed))
-
-    def create_encoder(self) -> CommandEncoder:
-        """Make a command encoder, or a `CapturedSubmission` in a captured call."""
+    def new_encoder(self) -> CommandEncoder:
+        """Make a command encoder."""
         with translated_errors:
-            make = self.wgpu_device.create_command_encoder if active.capture is None else CapturedSubmission
-            return cast("CommandEncoder", make())
+            return cast("CommandEncoder", self.wgpu_device.create_command_encoder())
 
     def submit(self, encoder: CommandEncoder) -> None:
         """Submit the commands that an encoder has recorded."""
-        capture = active.capture
-        if capture is not None:
-            capture.submit(encoder)
-            return
         with translated_errors:
             self.queue.submit([encoder.finish()])
 
@@ -323,6 +293,28 @@ class Device:
 def buffer_nbytes(nbytes: int) -> int:
     """Return the bytes of a buffer for tensors: whole vectors of 16 bytes, at least one."""
     return max(-(-nbytes // 16) * 16, 16)
+
+
+def describe_buffer(buffer: Buffer) -> str:
+    """Return the description of a buffer for error messages."""
+    label = f" {buffer.label!r}" if buffer.label else ""
+    return f"the buffer{label} of {buffer.size} bytes"
+
+
+def check_usable(device: Device, buffer: Buffer) -> None:
+    """Raise ValueError for a buffer of another device, without STORAGE usage, below 4 bytes, or mapped."""
+    check_process()
+    if owner_of(buffer) is not device.wgpu_device:
+        raise ValueError(
+            f"{describe_buffer(buffer)} is not on {device} but on another Device object: "
+            "use one device for both, or copy the tensor with asarray(x, device=...)"
+        )
+    if not buffer.usage & BufferUsage.STORAGE:
+        raise ValueError(f"{describe_buffer(buffer)} lacks usage STORAGE: create it with that usage")
+    if buffer.size < 4:
+        raise ValueError(f"{describe_buffer(buffer)} is too small: a binding has at least 4 bytes")
+    if buffer.map_state != "unmapped":
+        raise ValueError(f"{describe_buffer(buffer)} is {buffer.map_state}: unmap it first")
 
 
 def check_device_type(name: str, wgpu_device: object) -> None:

@@ -8,19 +8,13 @@ from typing import Any
 
 from wgslice.dtypes import DType
 from wgslice.errors import named
-from wgslice.gpu.capture import active
-from wgslice.gpu.device import WRAPPED, Device
-from wgslice.gpu.native import Placeholder, check_process, exposed, owner_of, translated_errors
-from wgslice.gpu.protocols import Buffer, BufferUsage, Texture
+from wgslice.gpu.device import WRAPPED, Device, check_usable, describe_buffer
+from wgslice.gpu.native import Placeholder, owner_of
+from wgslice.gpu.protocols import Buffer, Texture
+from wgslice.gpu.sink import sink
 from wgslice.layout import Layout, whole_words
 
 WATCHED = "_wgslice_watched"  # the attribute of a wgpu.GPUBuffer that `is_watched` reads
-
-
-def describe_buffer(buffer: Buffer) -> str:
-    """Return the description of a buffer for error messages."""
-    label = f" {buffer.label!r}" if buffer.label else ""
-    return f"the buffer{label} of {buffer.size} bytes"
 
 
 def owning_device(handle: Buffer | Texture) -> Device:
@@ -47,34 +41,14 @@ def check_encoder(device: Device, encoder: Any, *, or_pass: bool = False) -> Non
         raise ValueError(f"the command encoder is not on {device}: create it on that device")
 
 
-def check_usable(device: Device, buffer: Buffer) -> None:
-    """Raise ValueError for a buffer of another device, without STORAGE usage, below 4 bytes, or mapped."""
-    check_process()
-    if owner_of(buffer) is not device.wgpu_device:
-        raise ValueError(
-            f"{describe_buffer(buffer)} is not on {device} but on another Device object: "
-            "use one device for both, or copy the tensor with asarray(x, device=...)"
-        )
-    if not buffer.usage & BufferUsage.STORAGE:
-        raise ValueError(f"{describe_buffer(buffer)} lacks usage STORAGE: create it with that usage")
-    if buffer.size < 4:
-        raise ValueError(f"{describe_buffer(buffer)} is too small: a binding has at least 4 bytes")
-    if buffer.map_state != "unmapped":
-        raise ValueError(f"{describe_buffer(buffer)} is {buffer.map_state}: unmap it first")
-
-
 def check_alive(device: Device, buffer: Buffer) -> None:
-    """Raise if a buffer has been destroyed or its device is lost; captured calls are not checked."""
-    if active.capture is not None:
-        return
-    with translated_errors:
-        device.pipelines.probe(buffer)
+    """Raise if a buffer has been destroyed or its device is lost; calls that do not run check nothing."""
+    sink().check_alive(device, buffer)
 
 
 def check_still_alive(device: Device, buffer: Buffer) -> None:
     """Raise if a buffer has been destroyed; checks it once, then watches its `destroy`."""
-    if not is_watched(buffer) and active.capture is None:
-        check_alive(device, buffer)
+    if not is_watched(buffer) and sink().check_alive(device, buffer):
         watch(buffer)
 
 
@@ -85,16 +59,6 @@ def check_bound(device: Device, buffers: Iterable[tuple[str, Buffer]]) -> None:
             with named(name):
                 check_usable(device, buffer)
                 check_still_alive(device, buffer)
-
-
-def keep(buffers: Iterable[Buffer]) -> None:
-    """Reuse buffers for no other tensors: commands use them that the caller submits at any time.
-
-    A captured call records no such commands.
-    """
-    if active.capture is None:
-        for buffer in buffers:
-            exposed(buffer)
 
 
 def is_watched(buffer: Buffer) -> bool:

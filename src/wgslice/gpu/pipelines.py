@@ -12,7 +12,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from wgslice.gpu.capture import Place
 from wgslice.gpu.native import BoundRange, lease_class, make_bind_group, translated_errors
 from wgslice.gpu.protocols import (
     COMPUTE_STAGE,
@@ -22,6 +21,7 @@ from wgslice.gpu.protocols import (
     BufferUsage,
     GPUDevice,
     Pipeline,
+    Place,
 )
 from wgslice.plans.choose import Dispatched
 from wgslice.plans.indexed import IndexedDispatch
@@ -86,7 +86,16 @@ class Bound(NamedTuple):
     workgroups: tuple[int, int, int]
 
 
+class BoundDispatch(NamedTuple):
+    """A dispatch with its buffers."""
+
+    pipeline: Pipeline
+    bind_group: BindGroup
+    workgroups: tuple[int, int, int]
+
+
 Command: TypeAlias = Clear | BufferCopies | TextureCopy | Bound
+BoundCommand: TypeAlias = Clear | BufferCopies | TextureCopy | BoundDispatch
 
 
 class Pipelines:
@@ -121,13 +130,19 @@ class Pipelines:
             self.commands[plan] = found
         return found
 
-    def bind(self, command: Bound, places: Sequence[Place]) -> BindGroup:
-        """Make a bind group of the buffers at `places`, indexed by memory."""
+    def bind_all(self, commands: Sequence[Command], places: Sequence[Place]) -> list[BoundCommand]:
+        """Make the bind groups of commands whose buffers are at `places`, indexed by memory."""
+        with translated_errors:
+            return [self.bind(each, places) if isinstance(each, Bound) else each for each in commands]
+
+    def bind(self, command: Bound, places: Sequence[Place]) -> BoundDispatch:
+        """Make the bind group of a dispatch."""
         ranges = list(command.constants)
         for number, memory, offset_nbytes, nbytes in command.bindings:
             buffer, base = places[memory]
             ranges.append(BoundRange(number, buffer, base + offset_nbytes, nbytes))
-        return make_bind_group(self.wgpu_device, command.layout, ranges)
+        bind_group = make_bind_group(self.wgpu_device, command.layout, ranges)
+        return BoundDispatch(command.pipeline, bind_group, command.workgroups)
 
     def probe(self, buffer: Buffer) -> None:
         """Make an unused bind group: an invalid buffer raises here, and would abort in a submission."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any, NewType, Protocol
+from typing import Any, NamedTuple, NewType, Protocol
 
 # Plain integers, faster to test than wgpu's flags; WebGPU fixes their values.
 COMPUTE_STAGE = 0x4  # visibility of a binding
@@ -57,6 +57,13 @@ class Buffer(Protocol):
     def map_async(self, mode: str, offset: int, size: int) -> MapPromise: ...
     def read_mapped(self, offset: int, size: int, *, copy: bool) -> memoryview: ...
     def unmap(self) -> None: ...
+
+
+class Place(NamedTuple):
+    """A buffer, and the byte offset in it that a plan counts from."""
+
+    buffer: Buffer
+    base: int = 0
 
 
 class Texture(Protocol):

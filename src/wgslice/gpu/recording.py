@@ -7,17 +7,17 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from wgslice.errors import named
-from wgslice.gpu.capture import Place, active
-from wgslice.gpu.device import Device
-from wgslice.gpu.handles import check_alive, check_usable
+from wgslice.gpu.device import Device, check_usable
+from wgslice.gpu.handles import check_alive
 from wgslice.gpu.native import Region, copy_rows, copy_texels, translated_errors
-from wgslice.gpu.pipelines import Bound, Command
-from wgslice.gpu.protocols import BindGroup, Buffer, BufferUsage, CommandEncoder, ComputePass, Pipeline
+from wgslice.gpu.pipelines import BoundCommand, BoundDispatch
+from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, ComputePass, Pipeline, Place
+from wgslice.gpu.sink import BoundPlan, sink
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy, planned
 from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.problem import PlanContext, Table, rebase
-from wgslice.plans.profiles import MAX_PLANS, PATTERN_NBYTES, Limits
+from wgslice.plans.profiles import MAX_PLANS, Limits
 from wgslice.plans.steps import BufferCopies, Clear, Memory, TextureCopy
 
 # What a plan depends on of one side: layout, its byte offset in a buffer, and bytes and usage of the buffer.
@@ -40,26 +40,7 @@ class BoundLayout(NamedTuple):
     def packed(cls, device: Device, sizes: Sequence[int], itemsize: int) -> BoundLayout:
         """Make a packed layout in a new buffer of any content."""
         layout = Layout.packed(sizes)
-        return cls(device.reused_buffer(layout.size * itemsize), layout, itemsize, fresh=True)
-
-
-class BoundDispatch(NamedTuple):
-    """A dispatch with its buffers."""
-
-    pipeline: Pipeline
-    bind_group: BindGroup
-    workgroups: tuple[int, int, int]
-
-
-BoundCommand: TypeAlias = BoundDispatch | Clear | BufferCopies | TextureCopy
-
-
-class BoundPlan(NamedTuple):
-    """A plan with its buffers: recording it makes no GPU object."""
-
-    plan: Plan
-    commands: Sequence[BoundCommand]
-    places: Sequence[Place]  # callers' first, in the order of `SIDES`
+        return cls(sink().reused_buffer(device, layout.size * itemsize), layout, itemsize, fresh=True)
 
 
 class Recorder:
@@ -81,18 +62,11 @@ class Recorder:
 
     def add(self, plan: Plan, places: Sequence[Place]) -> None:
         """Bind and record a plan, or nothing if it raises."""
-        if plan.copies:
-            self.play(plan, plan.copies, places)
-        else:
-            self.play(*bind(self.device, plan, places))
+        self.play(sink().bind(self.device, plan, places))
 
-    def play(self, plan: Plan, commands: Sequence[BoundCommand], places: Sequence[Place]) -> None:
-        """Record a plan by its bound commands; every plan that runs or is explained passes here."""
-        capture = active.capture
-        if capture is not None:
-            capture.record(self.encoder, plan, places)
-        else:
-            self.record(commands, places)
+    def play(self, bound: BoundPlan) -> None:
+        """Record a bound plan."""
+        sink().record(self.encoder, bound, self.record)
 
     def record(self, commands: Sequence[BoundCommand], places: Sequence[Place]) -> None:
         """Record commands on buffers, in order."""
@@ -151,26 +125,26 @@ def run(
     encoder: CommandEncoder | None = None,
 ) -> None:
     """Plan, record and submit, without waiting for the GPU; the commands of `encoder` run before."""
-    encoder = encoder or device.create_encoder()
+    encoder = encoder or sink().create_encoder(device)
     play(device, encoder, plan_and_bind(device, planner, source, target, offsets, planning=planning))
-    device.submit(encoder)
+    sink().submit(device, encoder)
 
 
 def run_copies(device: Device, itemsize: int, copies: Iterable[Copy]) -> None:
     """Submit copies between checked buffers, in order and in one submission, without waiting."""
-    recorder, limits = Recorder(device, device.create_encoder()), device.limits
+    recorder, limits = Recorder(device, sink().create_encoder(device)), device.limits
     for read, source, written, target in copies:
         sides = (source, 0, read.size, read.usage), (target, 0, written.size, written.usage)
         plan, base, target_base = planned_between(plan_copy, limits, itemsize, read is written, *sides)
         recorder.add(plan, (Place(read, base), Place(written, target_base)))
     recorder.end()
-    device.submit(recorder.encoder)
+    sink().submit(device, recorder.encoder)
 
 
 def play(device: Device, encoder: CommandEncoder, bound: BoundPlan) -> None:
     """Record a bound plan into an encoder, which has no pass open."""
     recorder = Recorder(device, encoder)
-    recorder.play(*bound)
+    recorder.play(bound)
     recorder.end()
 
 
@@ -198,55 +172,12 @@ def plan_and_bind(
             with named(SIDES[memory]):
                 check(device, side.buffer)
     try:
-        return bind(device, plan, places)
+        return sink().bind(device, plan, places)
     except ValueError:
         for name, (buffer, _) in zip(SIDES, places, strict=False):
             with named(name):
                 check_alive(device, buffer)
         raise
-
-
-def bind(device: Device, plan: Plan, places: Sequence[Place]) -> BoundPlan:
-    """Make the bind groups and scratch buffers of a plan; in a captured call, neither."""
-    if active.capture is not None or plan.copies:
-        return BoundPlan(plan, plan.copies, places)
-    commands: Sequence[Command] = device.pipelines.prepare(plan)
-    zeroed = [Clear(0, nbytes, memory) for memory, nbytes in plan.scratch if memory is Memory.WINNERS]
-    places = with_scratch(
-        plan,
-        places,
-        lambda memory, n: device.zeros if memory is Memory.ZEROS else device.create_buffer(n),
-    )
-    # a plan that is bound once may be recorded again and again
-    return BoundPlan(plan, bind_commands(device, [*zeroed, *commands], places), places)
-
-
-def prepare(device: Device, plan: Plan) -> None:
-    """Make the pipelines of a plan; in a captured call, none."""
-    if active.capture is None:
-        device.pipelines.prepare(plan)
-
-
-def bind_commands(device: Device, commands: Sequence[Command], places: Sequence[Place]) -> list[BoundCommand]:
-    """Make the bind groups of commands whose buffers are at `places`, indexed by memory."""
-    with translated_errors:
-        return [
-            BoundDispatch(command.pipeline, device.pipelines.bind(command, places), command.workgroups)
-            if isinstance(command, Bound)
-            else command
-            for command in commands
-        ]
-
-
-def with_scratch(
-    plan: Plan, places: Sequence[Place], make: Callable[[Memory, int], Buffer]
-) -> Sequence[Place]:
-    """Return places for all memories of a plan; `make` returns a buffer of at least the given bytes."""
-    needed = [*plan.scratch, *[(Memory.ZEROS, PATTERN_NBYTES)] * plan.reads_zeros]
-    if not needed:
-        return places
-    by_memory = dict(enumerate(places)) | {memory: Place(make(memory, n)) for memory, n in needed}
-    return [by_memory.get(memory, places[Memory.OUTPUT]) for memory in Memory]
 
 
 def place(

@@ -11,20 +11,19 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import Integers, integers
 from wgslice.errors import named
-from wgslice.gpu.capture import Place, active, refuse_in_capture
-from wgslice.gpu.device import Device
-from wgslice.gpu.handles import check_usable, owning_device
+from wgslice.gpu.device import Device, check_usable
+from wgslice.gpu.handles import owning_device
 from wgslice.gpu.native import (
     Region,
     check_mappings_on_destroy,
     check_process,
-    check_texture_valid,
     copy_texels,
     owner_of,
     translated_errors,
 )
-from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, Texture, TextureUsage
+from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, Place, Texture, TextureUsage
 from wgslice.gpu.recording import BoundLayout, Recorder, place
+from wgslice.gpu.sink import sink
 from wgslice.gpu.transfer import Readback, arriving
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
@@ -138,11 +137,8 @@ def opengl_fault(texture: Texture, origin: Extent, texels: Texels, writes: bool)
 
 def check_texture_alive(texture: Texture) -> None:
     """Raise if a texture has been destroyed or its device is lost: a submission would abort."""
-    if active.capture is not None:
-        return
     try:
-        with translated_errors:
-            check_texture_valid(texture)
+        sink().check_texture_alive(texture)
     except ValueError:
         raise ValueError(f"{describe_texture(texture)} has been destroyed: make it again") from None
 
@@ -200,7 +196,7 @@ def record_texture_copy(
             check_usable(device, tensor.buffer)
             check(device, tensor.buffer)
     check_texture_alive(region.texture)
-    recorder = Recorder(device, encoder or device.create_encoder(), region)
+    recorder = Recorder(device, encoder or sink().create_encoder(device), region)
     if tensor.layout.size:
         for plan, places in placed_plans(device, tensor, side, new_staging):
             recorder.add(plan, places)
@@ -210,8 +206,7 @@ def record_texture_copy(
 
 def check_readable(region: Region, side: TextureSide) -> None:
     """Raise if texels cannot be read back: in a captured call, or of a destroyed texture or lost device."""
-    if active.capture is not None:
-        refuse_in_capture(f"{prod(side.size) * side.texels.nbytes} bytes are read back")
+    sink().check_runs(f"{prod(side.size) * side.texels.nbytes} bytes are read back")
     check_texture_alive(region.texture)
 
 
@@ -219,7 +214,7 @@ def begin_reading(device: Device, region: Region, size: Extent, texels: Texels) 
     """Submit a copy of a region to a staging buffer, with rows as WebGPU pads them."""
     nbytes = padded_rows(size, texels).stop * texels.dtype.itemsize
     readback = Readback(device, max(nbytes, STAGING_NBYTES))
-    encoder, places = device.create_encoder(), (0, padded_nbytes(size[0], texels), size[1])
+    encoder, places = device.new_encoder(), (0, padded_nbytes(size[0], texels), size[1])
     with translated_errors:
         copy_texels(encoder, region, readback.staging, places, size, writes=False)
     readback.submit(encoder, slice(0, nbytes))

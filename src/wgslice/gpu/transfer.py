@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.dtypes import DType
-from wgslice.errors import OutOfDeviceMemory, named
-from wgslice.gpu.capture import active, refuse_in_capture
+from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.native import (
     begin_mapping,
@@ -27,53 +26,9 @@ from wgslice.gpu.native import (
     wait_for_mapping,
 )
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder
+from wgslice.gpu.sink import sink
 from wgslice.layout import whole_words
-from wgslice.plans.profiles import STAGING_NBYTES, UPLOAD_CHUNK_NBYTES
-
-
-def upload(
-    device: Device, buffer: Buffer, data: NDArray[np.uint8], offset_nbytes: int = 0, *, submits: bool = True
-) -> None:
-    """Write contiguous bytes at a word offset into a buffer with capacity for them in whole words.
-
-    The queue has its copy of the last chunk until the next submission, which is made here if `submits`.
-    """
-    capture = active.capture
-    if capture is not None:
-        capture.upload(buffer, offset_nbytes, data)
-        return
-    queue = device.queue
-    whole, written = data.size // 4 * 4, 0
-    try:
-        with translated_errors:
-            for start in range(0, whole, UPLOAD_CHUNK_NBYTES):
-                chunk = data[start : min(start + UPLOAD_CHUNK_NBYTES, whole)]
-                queue.write_buffer(buffer, offset_nbytes + start, chunk)
-                written = start + chunk.size
-                if submits or start + chunk.size < whole:
-                    queue.submit([])  # frees the queue's copy of the chunk
-            if whole < data.size:
-                last_word = np.pad(data[whole:], (0, whole + 4 - data.size))
-                queue.write_buffer(buffer, offset_nbytes + whole, last_word)
-    except BaseException as error:
-        if written:
-            error.add_note(f"the first {written} of {data.size} bytes have been uploaded")
-        raise
-
-
-def constant(device: Device, values: NDArray[Any], count: int = 1) -> Buffer:
-    """Return a buffer of few values `count` times that is never written; equal values share one."""
-    capture = active.capture
-    if capture is None:
-        with suppress(OutOfDeviceMemory), translated_errors:
-            return device.pipelines.constant(values.tobytes(), count)
-    data = np.frombuffer(values.tobytes() * count, np.uint8)
-    buffer = device.create_buffer(data.size)  # which frees buffers that are kept for reuse
-    if capture is None:
-        upload(device, buffer, data)
-    else:
-        capture.upload(buffer, 0, data, kept=True)
-    return buffer
+from wgslice.plans.profiles import STAGING_NBYTES
 
 
 class Readback:
@@ -91,7 +46,7 @@ class Readback:
         """Submit a copy of a buffer's bytes after the commands of `encoder`; any thread may wait for it."""
         start = offset_nbytes // 4 * 4
         part = slice(offset_nbytes - start, offset_nbytes - start + nbytes)
-        encoder = encoder or self.device.create_encoder()
+        encoder = encoder or self.device.new_encoder()
         if nbytes:
             with translated_errors:
                 encoder.copy_buffer_to_buffer(buffer, start, self.staging, 0, mapped_nbytes(part))
@@ -178,8 +133,7 @@ def download(
 
     The commands of `encoder` run first, in the submission of the first chunk's copy.
     """
-    if active.capture is not None:
-        refuse_in_capture(f"{into.size} bytes are read back")
+    sink().check_runs(f"{into.size} bytes are read back")
     chunk_nbytes = STAGING_NBYTES - (4 if offset_nbytes % 4 else 0)  # all begin alike within a word
 
     def begun(start: int) -> Readback:
@@ -283,8 +237,7 @@ def begin_download(
 ) -> ArrayPromise:
     """Begin to read an array back, as `download` with a staging buffer for all of it."""
     nbytes = prod(shape) * dtype.itemsize
-    if active.capture is not None:
-        refuse_in_capture(f"{nbytes} bytes are read back")
+    sink().check_runs(f"{nbytes} bytes are read back")
     check_mappings_on_destroy(device.wgpu_device, device.staging.in_use)
     readback = Readback(device, max(offset_nbytes % 4 + nbytes, STAGING_NBYTES))
     readback.begin(buffer, nbytes, offset_nbytes, encoder)

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from wgslice.arguments import checked_shape
 from wgslice.dtypes import DType
 from wgslice.errors import named
-from wgslice.gpu.handles import check_alive, check_still_alive, check_usable
+from wgslice.gpu.device import check_usable
+from wgslice.gpu.handles import check_alive, check_still_alive
 from wgslice.gpu.native import is_exposed
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import Copy, run_copies

@@ -14,6 +14,7 @@ from wgslice.dtypes import AnyDType, check_same_dtype
 from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.protocols import CommandEncoder
 from wgslice.gpu.recording import plan_and_bind, play
+from wgslice.gpu.sink import sink
 from wgslice.layout_rules import repeated_to, reshaped
 from wgslice.numpy_protocol.taking import as_indices
 from wgslice.plans.copy import plan_copy
@@ -178,7 +179,7 @@ def repeated(
             return given, None
         turns = allocate((-(-count // given.size), given.size), x.dtype, x.device, zeroed=False)
         source = given.bound_layout._replace(layout=repeated_to(given.layout, turns.shape))
-        encoder, target = x.device.create_encoder(), turns.bound_layout._replace(fresh=True)
+        encoder, target = sink().create_encoder(x.device), turns.bound_layout._replace(fresh=True)
         play(x.device, encoder, plan_and_bind(x.device, plan_copy, source, target))
         return turns.reshape(-1)[:count], encoder
     check_of_numbers(values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import onnx.backend.base
@@ -12,8 +13,8 @@ from numpy.typing import NDArray
 
 from wgslice.dtypes import DType
 from wgslice.errors import named
-from wgslice.gpu.capture import active
 from wgslice.gpu.device import Device
+from wgslice.gpu.sink import RUNNING, Sink, sink
 from wgslice.onnx.graph import FROM_SHAPES, Graph, Input, Node, fits_host
 from wgslice.onnx.rules import Call
 from wgslice.onnx.workspace import MemoryUse, Nested, Value, Workspace, as_value, each
@@ -44,9 +45,10 @@ class PreparedModel(onnx.backend.base.BackendRep):
         self.device = device
         self.input_names = tuple(declared.name for declared in graph.inputs)
         self.output_names = graph.outputs
-        self.memory: MemoryUse | None = None
         self._graph = graph
-        self._kept: list[Workspace] = []  # at most one; each concurrent run has its own
+        # Of the last run, by what receives it: a captured call shares no buffers with runs. At most one of
+        # each: concurrent runs have their own.
+        self._kept: WeakKeyDictionary[Sink, Workspace] = WeakKeyDictionary()
         large = {name for name, array in graph.constants.items() if not fits_host("", [array])}
         self._data_names = set(graph.outputs) | {
             name for node in graph.nodes for name in node.data if not node.on_host or name in large
@@ -62,6 +64,12 @@ class PreparedModel(onnx.backend.base.BackendRep):
         for name, number in last_use.items():
             if name not in graph.outputs:
                 self._last_uses[number].append(name)
+
+    @property
+    def memory(self) -> MemoryUse | None:
+        """Device memory used by the last run."""
+        kept = self._kept.get(RUNNING)
+        return kept.memory if kept else None
 
     def run(self, inputs: Inputs, **kwargs: Any) -> tuple[NDArray[Any], ...]:
         """Run the model.
@@ -132,13 +140,10 @@ class PreparedModel(onnx.backend.base.BackendRep):
         """Yield the values of one run; its buffers are kept for the next one, unless it is captured."""
         given = bind(inputs, self._graph, self.device)
         constants = self._graph.constants.items()
-        try:
-            kept = self._kept.pop()  # list.pop is atomic: no lock is needed
-        except IndexError:
-            kept = Workspace(self.device)
-        workspace = kept
-        if active.capture is not None:
-            workspace = kept.duplicate()
+        receiver = sink()
+        last = self._kept.get(RUNNING)
+        # pop is atomic: no lock is needed
+        workspace = self._kept.pop(receiver, None) or Workspace(self.device, last.constants if last else {})
         try:
             names = Names(workspace, {name: array for name, array in constants if name not in given})
             for name, value in self._constants.items():
@@ -155,11 +160,10 @@ class PreparedModel(onnx.backend.base.BackendRep):
                     names.forget(name)
             workspace.label = "outputs"
             yield names
-            if workspace is kept:
-                self.memory = workspace.end()
+            workspace.end()
         finally:
-            kept.begin()
-            self._kept[:] = [kept]
+            workspace.begin()
+            self._kept[receiver] = workspace
 
     def __repr__(self) -> str:
         return f"PreparedModel(inputs={self.input_names}, outputs={self.output_names}, device={self.device})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -16,11 +16,11 @@ from wgslice.dialects.advanced import AdvancedSelection, advanced_index
 from wgslice.dialects.basic import numpy_shape
 from wgslice.dtypes import DType, native_array
 from wgslice.errors import named
-from wgslice.gpu.device import Device
-from wgslice.gpu.handles import check_alive, check_usable
+from wgslice.gpu.device import Device, check_usable
+from wgslice.gpu.handles import check_alive
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout, Planning, Recorder, place
-from wgslice.gpu.transfer import upload
+from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
 from wgslice.layout_rules import reshaped
 from wgslice.plans.copy import plan_anew, plan_copy, planned
@@ -36,6 +36,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 Nested: TypeAlias = "T | list[Nested[T]] | None"  # one, a sequence, or an absent optional
 MAX_CONSTANTS = 16
+ConstantKey: TypeAlias = tuple[DType, bytes]  # of an element
 
 
 @dataclass(frozen=True)
@@ -174,10 +175,11 @@ class Workspace:
 
     makes_zeros = False  # since buffers are reused
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, constants: Mapping[ConstantKey, Value] | None = None) -> None:
         self.device = device
+        self.memory: MemoryUse | None = None  # of the last run
         self.owned: list[Buffer] = []  # buffers of the last run, for the next one
-        self.constants: dict[tuple[DType, bytes], Value] = {}  # elements of borders, kept for all runs
+        self.constants = dict(constants or {})  # elements of borders, kept for all runs
         self.begin()
 
     def begin(self) -> None:
@@ -189,18 +191,12 @@ class Workspace:
         self.held: Counter[int] = Counter()  # values in a slot, by its id
         self.submissions = 0
 
-    def duplicate(self) -> Workspace:
-        """Copy the workspace between runs, with its constants and without the buffers of the last run."""
-        other = Workspace(self.device)
-        other.constants = {**self.constants}
-        return other
-
-    def end(self) -> MemoryUse:
-        """Keep the buffers of this run for the next one, and return its memory use."""
+    def end(self) -> None:
+        """Keep the buffers of this run for the next one, and note its memory use."""
         buffers = {id(slot.buffer): slot.buffer for slot in self.slots if slot.buffer is not None}
         given = {id(slot.buffer) for slot in self.slots if slot.exported}
         self.owned = [buffer for key, buffer in buffers.items() if key not in given]
-        return MemoryUse(
+        self.memory = MemoryUse(
             peak_nbytes=sum(buffer.size for buffer in buffers.values()),
             buffers=len(buffers),
             tensors_nbytes=sum(slot.nbytes for slot in self.slots),
@@ -312,11 +308,11 @@ class Workspace:
             if slot.array is not None and slot.array.size:
                 assert slot.buffer is not None
                 with named(slot.label):
-                    upload(self.device, slot.buffer, slot.array)
+                    sink().upload(self.device, slot.buffer, slot.array)
                 slot.array = None
         if self.tasks:
             with named(self.tasks[0].label):
-                encoder = self.device.create_encoder()
+                encoder = sink().create_encoder(self.device)
             recorder = Recorder(self.device, encoder)
             for label, planner, source, target, planning in self.tasks:
                 with named(label):
@@ -324,7 +320,7 @@ class Workspace:
                     recorder.add(*place(self.device.limits, planner, *sides, planning=planning))
             with named(label):
                 recorder.end()
-                self.device.submit(encoder)
+                sink().submit(self.device, encoder)
             self.submissions += 1
         self.tasks, self.waiting = [], []
 
@@ -351,7 +347,7 @@ class Workspace:
                 free.remove(buffer)
             else:
                 with named(slots[0].label):
-                    buffer = self.device.create_buffer(nbytes, zeroed=False)
+                    buffer = sink().create_buffer(self.device, nbytes, zeroed=False)
             for slot in slots:
                 slot.buffer = buffer
 

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from wgslice.dtypes import check_same_dtype
 from wgslice.errors import fitted, named
-from wgslice.gpu.capture import refuse_in_capture
 from wgslice.gpu.device import Device
-from wgslice.gpu.handles import check_alive, check_bound, check_encoder, check_still_alive, keep
+from wgslice.gpu.handles import check_alive, check_bound, check_encoder, check_still_alive
+from wgslice.gpu.pipelines import BoundDispatch
 from wgslice.gpu.protocols import Buffer, CommandEncoder, ComputePass
-from wgslice.gpu.recording import SIDES, BoundDispatch, BoundPlan, Recorder, plan_and_bind, play, prepare
+from wgslice.gpu.recording import SIDES, Recorder, plan_and_bind, play
+from wgslice.gpu.sink import BoundPlan, sink
 from wgslice.layout import Layout, check_disjoint
 from wgslice.operators.binding import Binding, BindingSlot, TensorDesc
 from wgslice.plans.copy import plan_anew
@@ -142,12 +143,12 @@ class CompiledOperator:
             if out is None:
                 self._check_unpadded()
                 zeroed = self._planner_on_zeros is not None or not self.output.layout.is_packed
-                buffer = self.device.reused_buffer(self.output.nbytes, zeroed=zeroed)
+                buffer = sink().reused_buffer(self.device, self.output.nbytes, zeroed=zeroed)
                 out = Tensor(self.device, buffer, self.output.dtype, self.output.layout)
             check_tensor("out", out, written=True)
-            encoder = self.device.create_encoder()
+            encoder = sink().create_encoder(self.device)
             play(self.device, encoder, self._bound(x, out, offsets, check_alive, fresh=fresh))
-            self.device.submit(encoder)
+            sink().submit(self.device, encoder)
         return out
 
     @fitted()
@@ -217,7 +218,7 @@ class CompiledOperator:
             The call is explained, so that there is nothing to bind.
         """
         with named(self.name):
-            refuse_in_capture("buffers are bound")
+            sink().check_runs("buffers are bound")
             return BoundOperator(self.device, self.name, self._bound_by_caller(input, output, offsets))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
@@ -253,7 +254,7 @@ class CompiledOperator:
 
     def _bound_by_caller(self, input: Binding, output: Binding, offsets: Binding | None) -> BoundPlan:
         """Return the bound plan of a caller's commands, which may be submitted at any time."""
-        keep(binding.memory for binding in (input, output, offsets) if isinstance(binding, Tensor))
+        sink().keep(binding.memory for binding in (input, output, offsets) if isinstance(binding, Tensor))
         return self._bound(input, output, offsets, check_still_alive)
 
     def _bound(
@@ -354,7 +355,7 @@ class BoundOperator:
             if not hasattr(given, "dispatch_workgroups"):  # an encoder
                 play(self._device, given, self._bound)
             elif self._in_pass:
-                Recorder(self._device, given, compute_pass=given).play(*self._bound)
+                Recorder(self._device, given, compute_pass=given).play(self._bound)
             else:
                 raise ValueError(
                     f"encoder is a compute pass, but the plan copies or clears buffers "
@@ -379,7 +380,7 @@ class Descriptor(ABC):
         """Return the operator with the pipelines that aligned bindings need."""
         operator = self.planned(device)
         with named(operator.name):
-            prepare(device, operator.plan)
+            sink().prepare(device, operator.plan)
         return operator
 
     def _hold(self, input: TensorDesc, output: TensorDesc, **others: object) -> None:

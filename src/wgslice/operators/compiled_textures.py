@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, SupportsIndex, TypeAlias
 
 from wgslice.arguments import Integers, integer
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device
-from wgslice.gpu.handles import check_alive, check_encoder, check_still_alive, keep
+from wgslice.gpu.handles import check_alive, check_encoder, check_still_alive
 from wgslice.gpu.native import Region
 from wgslice.gpu.protocols import Buffer, CommandEncoder, Texture
-from wgslice.gpu.recording import prepare
+from wgslice.gpu.sink import RUNNING, placeholder, sink
 from wgslice.gpu.textures import (
     TextureSide,
     check_region,
@@ -84,7 +84,7 @@ class TextureDescriptor:
 
     def plans(self, device: Device, new_staging: Callable[[int], Buffer]) -> tuple[Plan, ...]:
         """Return the plans for a buffer of every usage, bound at its start."""
-        bound = self.slot(device).bound(device.placeholder(self.tensor.nbytes))
+        bound = self.slot(device).bound(placeholder(device, self.tensor.nbytes))
         return tuple(plan for plan, _ in placed_plans(device, bound, self.side, new_staging))
 
     def compile(self, device: Device) -> CompiledTextureCopy:
@@ -204,12 +204,12 @@ class CompiledTextureCopy:
         self.device = device
         self.name = descriptor.name
         self._descriptor = descriptor
-        self._staging = lru_cache(maxsize=1)(device.create_buffer)
+        self._staging = lru_cache(maxsize=1)(partial(RUNNING.create_buffer, device))
         with named(self.name):
             self._slot = descriptor.slot(device)
             self.plans = descriptor.plans(device, self._staging)
             for plan in self.plans:
-                prepare(device, plan)
+                sink().prepare(device, plan)
 
     def __call__(self, input: Any, output: Any = None) -> Any:
         """Run on a tensor and a texture.
@@ -232,9 +232,11 @@ class CompiledTextureCopy:
         with named(self.name):
             if output is None and not self._descriptor.side.writes:
                 described = self._descriptor.tensor
-                memory = self.device.reused_buffer(described.nbytes, zeroed=not described.layout.is_packed)
+                memory = sink().reused_buffer(
+                    self.device, described.nbytes, zeroed=not described.layout.is_packed
+                )
                 output = Tensor(self.device, memory, described.dtype, described.layout)
-            self.device.submit(self._record(None, input, output, check_alive))
+            sink().submit(self.device, self._record(None, input, output, check_alive))
         return output
 
     @fitted()
@@ -266,7 +268,7 @@ class CompiledTextureCopy:
         """
         with named(self.name):
             check_encoder(self.device, encoder)
-            keep(binding.memory for binding in (input, output) if isinstance(binding, Tensor))
+            sink().keep(binding.memory for binding in (input, output) if isinstance(binding, Tensor))
             self._record(encoder, input, output, check_still_alive)
 
     def __repr__(self) -> str:

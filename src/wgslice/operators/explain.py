@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from textwrap import indent
 from typing import Any, NamedTuple, TypeAlias, overload
 
 from wgslice.errors import named
-from wgslice.gpu.capture import Capture, CapturedSubmission, capturing
 from wgslice.gpu.device import AnyDevice, checked_device
 from wgslice.gpu.recording import BoundLayout, run_copy
+from wgslice.gpu.sink import Explaining, ListedSubmission, Listing, placeholder, using
 from wgslice.layout import Layout
 from wgslice.operators.compiled import CompiledOperator, Descriptor
 from wgslice.operators.compiled_textures import TextureDescriptor
@@ -233,19 +234,19 @@ def described(x: Tensor) -> str:
 
 def captured(call: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, tuple[Step, ...]]:
     """A call's result, without elements, and what it would submit."""
-    capture = Capture()
-    with capturing(capture):
+    listing = Explaining()
+    with using(listing):
         result = call(*args, **kwargs)
-    return result, explained_steps(capture)
+    return result, explained_steps(listing)
 
 
-def explained_steps(capture: Capture) -> tuple[Step, ...]:
-    """What a capture has listed, without its buffers and bytes."""
+def explained_steps(listing: Listing) -> tuple[Step, ...]:
+    """What a call has listed, without its buffers and bytes."""
     return tuple(
         Submission(tuple(plan for plan, _ in step.recorded))
-        if isinstance(step, CapturedSubmission)
+        if isinstance(step, ListedSubmission)
         else Upload(step.data.size, step.kept)
-        for step in capture.steps
+        for step in listing.steps
     )
 
 
@@ -267,7 +268,7 @@ def explained_view(x: Tensor, device: AnyDevice) -> Plan:
     with named("explain"):
         if device is not None and checked_device(device) is not x.device:
             raise ValueError(f"the tensor is on {x.device}, not on {device}: leave device out")
-        buffer = x.device.placeholder(x.nbytes)
+        buffer = placeholder(x.device, x.nbytes)
         target = BoundLayout(buffer, Layout.packed(x.shape), x.itemsize, fresh=True)
         _, steps = captured(run_copy, x.device, x.bound_layout, target)
     (plan,) = Explanation("copy", steps).plans
@@ -282,5 +283,5 @@ def explained_descriptor(descriptor: Descriptor | TextureDescriptor, device: Any
     if isinstance(descriptor, Descriptor):
         return descriptor.planned(chosen).plan
     with named(descriptor.name):
-        plans = descriptor.plans(chosen, chosen.placeholder)
+        plans = descriptor.plans(chosen, partial(placeholder, chosen))
     return Explanation(descriptor.name, (Submission(tuple(plans)),))

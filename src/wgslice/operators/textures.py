@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, SupportsIndex, overload
 
 import numpy as np
@@ -16,6 +17,7 @@ from wgslice.gpu.handles import check_alive
 from wgslice.gpu.native import Region
 from wgslice.gpu.protocols import Texture
 from wgslice.gpu.recording import BoundLayout
+from wgslice.gpu.sink import sink
 from wgslice.gpu.textures import (
     TextureSide,
     check_readable,
@@ -282,9 +284,10 @@ def copy_to_texture(
 def run(device: Device, region: Region, tensor: Tensor, side: TextureSide, *, fresh: bool = False) -> None:
     """Copy between a region and a tensor that fits it, without waiting for the GPU."""
     bound = BoundLayout(tensor.memory, in_four(tensor.layout, side.texels.channels), tensor.itemsize, fresh)
-    encoder = record_texture_copy(device, None, region, bound, side, device.reused_buffer, check_alive)
+    staging = partial(sink().reused_buffer, device)
+    encoder = record_texture_copy(device, None, region, bound, side, staging, check_alive)
     if tensor.size:
-        device.submit(encoder)
+        sink().submit(device, encoder)
 
 
 def source_of(

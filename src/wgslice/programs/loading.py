@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from wgslice.arguments import MAX_RANK
 from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import fitted, named
-from wgslice.gpu.capture import Place, refuse_in_capture
 from wgslice.gpu.device import AnyDevice, Device, checked_device
 from wgslice.gpu.handles import check_fits
 from wgslice.gpu.native import Placeholder, refused_as_value
 from wgslice.gpu.pipelines import Binding, Content, KernelCall
-from wgslice.gpu.protocols import Buffer
+from wgslice.gpu.protocols import Buffer, Place
+from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
 from wgslice.plans.problem import rebase
 from wgslice.plans.steps import BufferCopies, Clear, Memory, Places
@@ -345,7 +345,7 @@ def load_program(
     array([3, 2, 1, 0])
     """
     with named("load_program"):
-        refuse_in_capture("a program is loaded")
+        sink().check_runs("a program is loaded")
         loader = Loader(Path(folder), checked_device(device), trusted=trusted)
         document = loader.document
         parameters = [loader.parameter(number, each) for number, each in enumerate(document["inputs"])]

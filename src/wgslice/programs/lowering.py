@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.errors import CaptureRefused
-from wgslice.gpu.capture import Capture, CapturedSubmission, CapturedUpload, Place, Recorded
 from wgslice.gpu.device import Device
 from wgslice.gpu.native import Placeholder, owner_of
 from wgslice.gpu.pipelines import KernelCall, kernel_call
-from wgslice.gpu.protocols import Buffer
-from wgslice.gpu.recording import BoundLayout, place, with_scratch
+from wgslice.gpu.protocols import Buffer, Place
+from wgslice.gpu.recording import BoundLayout, place
+from wgslice.gpu.sink import ListedSubmission, ListedUpload, Listing, Recorded, placeholder, with_scratch
 from wgslice.layout import Layout, whole_words
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.kernels import WORD_NBYTES
@@ -48,11 +48,11 @@ class Lowered(NamedTuple):
     recorded: list[Recorded]
 
 
-def lowered(parameters: Sequence[Parameter], capture: Capture) -> Lowered:
+def lowered(parameters: Sequence[Parameter], listing: Listing) -> Lowered:
     """Lower a captured call to steps."""
     contents: dict[Buffer, NDArray[np.uint8]] = {}
     device, given = parameters[0].device, {parameter.buffer for parameter in parameters}
-    recorded = list(replayed(device, given, capture, contents))
+    recorded = list(replayed(device, given, listing, contents))
     return Lowered(lowered_plans(parameters, recorded), contents, recorded)
 
 
@@ -75,7 +75,7 @@ def steps_of(device: Device, recorded: Recorded) -> Iterator[Step]:
     plan, places = recorded
     zeroed = (Memory.ZEROS, Memory.WINNERS)
     places = with_scratch(
-        plan, places, lambda memory, nbytes: device.placeholder(nbytes, zeroed=memory in zeroed)
+        plan, places, lambda memory, nbytes: placeholder(device, nbytes, zeroed=memory in zeroed)
     )
     for step in plan.steps:
         if isinstance(step, TextureCopy):
@@ -99,7 +99,7 @@ def isolated(parameters: Sequence[Parameter], steps: Sequence[Step]) -> list[Ste
         buffer, extent = parameter.buffer, extent_of(parameter.tensor)
         if buffer not in used or extent == range(buffer.size):
             continue
-        own[buffer] = device.placeholder(buffer.size)
+        own[buffer] = placeholder(device, buffer.size)
         layout = Layout.of((len(extent),), (1,), extent.start)
         given, copied = (BoundLayout(each, layout, 1) for each in (buffer, own[buffer]))
         before += steps_of(device, Recorded(*place(device.limits, plan_copy, given, copied)))
@@ -113,18 +113,18 @@ def isolated(parameters: Sequence[Parameter], steps: Sequence[Step]) -> list[Ste
 
 
 def replayed(
-    device: Device, given: set[Buffer], capture: Capture, contents: dict[Buffer, NDArray[np.uint8]]
+    device: Device, given: set[Buffer], listing: Listing, contents: dict[Buffer, NDArray[np.uint8]]
 ) -> Iterator[Recorded]:
     """Yield the copies of each replay; uploads that never change become `contents` of constants."""
     changing = used = given
-    for step in capture.steps:
-        if isinstance(step, CapturedUpload):
+    for step in listing.steps:
+        if isinstance(step, ListedUpload):
             changing = changing | ({step.place.buffer} & used)
         else:
             changing = changing | {places[Memory.OUTPUT].buffer for _, places in step.recorded}
             used = used | {each.buffer for _, places in step.recorded for each in places}
-    for step in capture.steps:
-        if isinstance(step, CapturedSubmission):
+    for step in listing.steps:
+        if isinstance(step, ListedSubmission):
             yield from step.recorded
             continue
         (buffer, base), data = step.place, step.data
@@ -134,7 +134,7 @@ def replayed(
             continue
         content = np.zeros(whole_words(data.size), np.uint8)
         content[: data.size] = data
-        words, constant = (content.size // WORD_NBYTES,), device.placeholder(content.size)
+        words, constant = (content.size // WORD_NBYTES,), placeholder(device, content.size)
         contents[constant] = content
         source = BoundLayout(constant, Layout.packed(words), WORD_NBYTES)
         target = BoundLayout(buffer, Layout.of(words, (1,), base // WORD_NBYTES), WORD_NBYTES)

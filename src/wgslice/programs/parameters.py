@@ -7,11 +7,11 @@ from typing import Any, NamedTuple, SupportsIndex
 
 from wgslice.arguments import checked_offset
 from wgslice.dtypes import DType
-from wgslice.gpu.capture import Place
-from wgslice.gpu.device import TENSOR_USAGES, Device
-from wgslice.gpu.handles import check_fits, check_usable, describe_buffer
+from wgslice.gpu.device import TENSOR_USAGES, Device, check_usable, describe_buffer
+from wgslice.gpu.handles import check_fits
 from wgslice.gpu.native import Placeholder
-from wgslice.gpu.protocols import Buffer
+from wgslice.gpu.protocols import Buffer, Place
+from wgslice.gpu.sink import placeholder
 from wgslice.layout import Layout
 from wgslice.operators.binding import Binding, TensorDesc, buffer_and_offset
 from wgslice.plans.problem import rebase
@@ -58,7 +58,7 @@ class Parameter:
     @classmethod
     def described(cls, device: Device, name: str, desc: TensorDesc) -> Parameter:
         """Make the parameter for a described tensor, with capacity for whole vectors of 16 bytes."""
-        stand_in = device.placeholder(desc.nbytes)
+        stand_in = placeholder(device, desc.nbytes)
         return cls(device, name, Tensor(device, stand_in, desc.dtype, desc.layout), device.limits)
 
     @property

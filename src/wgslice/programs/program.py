@@ -14,19 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.errors import fitted, named
-from wgslice.gpu.capture import (
-    Capture,
-    Place,
-    Recorded,
-    capturing,
-    refuse_in_capture,
-)
-from wgslice.gpu.handles import check_bound, check_encoder, keep
+from wgslice.gpu.handles import check_bound, check_encoder
 from wgslice.gpu.native import Placeholder, translated_errors
-from wgslice.gpu.pipelines import Command, KernelCall
-from wgslice.gpu.protocols import Buffer, CommandEncoder
-from wgslice.gpu.recording import BoundCommand, BoundDispatch, Recorder, bind_commands
-from wgslice.gpu.transfer import upload
+from wgslice.gpu.pipelines import BoundCommand, BoundDispatch, Command, KernelCall
+from wgslice.gpu.protocols import Buffer, CommandEncoder, Place
+from wgslice.gpu.recording import Recorder
+from wgslice.gpu.sink import Capturing, Recorded, sink, using
 from wgslice.operators.binding import Binding
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.explain import Explanation, Submission
@@ -161,9 +154,9 @@ class Program:
         """
         with self._named:
             bound = self._checked(bindings)
-            encoder = self.device.create_encoder()
+            encoder = sink().create_encoder(self.device)
             self._play(encoder, bound)
-            self.device.submit(encoder)
+            sink().submit(self.device, encoder)
             return self._returned(bound)
 
     @fitted("name the tensors, as in program.record(encoder, x=x)")
@@ -190,7 +183,7 @@ class Program:
         with self._named:
             check_encoder(self.device, encoder)
             bound = self._checked(bindings)
-            keep(buffer for _, buffer in bound.used)
+            sink().keep(buffer for _, buffer in bound.used)
             self._play(encoder, bound)
             return self._returned(bound)
 
@@ -223,7 +216,7 @@ class Program:
         from run to run.
         """
         with self._named:
-            refuse_in_capture("a program is saved")
+            sink().check_runs("a program is saved")
             self._follow_selftest()
             check_bound(self.device, self._closed_over)
             result = tensors_of(self._result), described(self._result, count())
@@ -248,14 +241,14 @@ class Program:
                 ]
         for placeholder in self._placeholders:
             if placeholder not in self._own:
-                buffer = self.device.create_buffer(placeholder.size)
+                buffer = sink().create_buffer(self.device, placeholder.size)
                 if placeholder in self._contents:
-                    upload(self.device, buffer, self._contents[placeholder])
+                    sink().upload(self.device, buffer, self._contents[placeholder])
                 self._own[placeholder] = Place(buffer)
 
     def _checked(self, bindings: Mapping[str, Binding]) -> BoundProgram:
         """Check bindings, and return the program with their buffers."""
-        refuse_in_capture("a program is replayed")
+        sink().check_runs("a program is replayed")
         if bindings.keys() != self._parameters.keys():
             given = ", ".join(bindings) or "nothing"
             raise TypeError(f"given {given}: the parameters are {', '.join(self._parameters)}")
@@ -288,7 +281,7 @@ class Program:
         bound: list[tuple[list[BoundCommand], Sequence[Place]]] = []
         for command, step in zip(self._commands, self._run, strict=True):
             at = [moved(each, places) for each in step.places]
-            commands = bind_commands(self.device, [command], at)
+            commands = self.device.pipelines.bind_all([command], at)
             if bound and all(isinstance(each, BoundDispatch) for each in (bound[-1][0][-1], *commands)):
                 bound[-1][0].extend(commands)  # which need no places
             else:
@@ -393,7 +386,7 @@ def capture(function: Callable[..., Any], /, **tensors: Tensor) -> Program:
     array([15, 14, 13, 12])
     """
     with named("capture"):
-        refuse_in_capture("a function is captured")
+        sink().check_runs("a function is captured")
         if not callable(function) or isinstance(function, type):
             raise TypeError(f"function is of type {type(function).__name__}: must be callable")
         if not tensors:
@@ -414,13 +407,13 @@ def capture(function: Callable[..., Any], /, **tensors: Tensor) -> Program:
 
 def captured_program(name: str, parameters: Sequence[Parameter], function: Callable[..., Any]) -> Program:
     """Return the program of what a function submits for parameters."""
-    captured = Capture(explained=False)
-    with capturing(captured):
+    listing = Capturing()
+    with using(listing):
         result = function(**{each.name: each.tensor for each in parameters})
     with named("capture"):
         if any(x.device is not parameters[0].device for x in tensors_of(result)):
             raise ValueError("the result has tensors of another device: copy them with to_device")
-        return Program(name, parameters, result, *lowered(parameters, captured))
+        return Program(name, parameters, result, *lowered(parameters, listing))
 
 
 def operator_program(operator: CompiledOperator) -> Program:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.gpu.device import TENSOR_USAGES, Device
-from wgslice.gpu.handles import describe_buffer
+from wgslice.gpu.device import TENSOR_USAGES, Device, describe_buffer
 from wgslice.gpu.native import Placeholder
 from wgslice.gpu.pipelines import WORKGROUP_SIZE, KernelCall
 from wgslice.gpu.protocols import Buffer, BufferUsage

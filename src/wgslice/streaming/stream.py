@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from wgslice.arguments import MAX_RANK
 from wgslice.dialects.basic import Selection, basic_index
 from wgslice.errors import fitted, named
-from wgslice.gpu.capture import refuse_in_capture
 from wgslice.gpu.device import AnyDevice, Device, checked_device
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout, run_copy
-from wgslice.gpu.transfer import Readback, upload
+from wgslice.gpu.sink import sink
+from wgslice.gpu.transfer import Readback
 from wgslice.layout import Layout
 from wgslice.streaming.sinks import check_target, tile_starts, write_tile
 from wgslice.streaming.sources import Block, Source, release, restore_readahead
@@ -50,9 +50,11 @@ class Ring:
         self.walk = walk
         self.slots = slots
         self.stopped = Event()
-        self.inputs = deque(device.create_buffer(block_nbytes(walk.piece_nbytes)) for _ in range(slots))
+        self.inputs = deque(
+            sink().create_buffer(device, block_nbytes(walk.piece_nbytes)) for _ in range(slots)
+        )
         self.tile_buffers: deque[TileBuffer] = deque(
-            (device.create_buffer(walk.tile_nbytes), Readback(device, walk.tile_nbytes))
+            (sink().create_buffer(device, walk.tile_nbytes), Readback(device, walk.tile_nbytes))
             for _ in range(0 if isinstance(out, Tensor) else slots)
         )
         self.writes: deque[tuple[Future[int], int]] = deque()  # with `sent` at that time
@@ -128,7 +130,7 @@ class Ring:
         """Upload a piece; its bound layout has the dimensions of the target."""
         buffer = self.inputs[0]
         self.inputs.rotate(-1)
-        upload(self.device, buffer, block.data)
+        sink().upload(self.device, buffer, block.data)
         if block.part is not None:
             release(block.part)
         layout = block.layout.select(piece.within)
@@ -262,7 +264,7 @@ def stream(
             raise ValueError(f"out is on {chosen}, not on {device}: omit device=")
         if 0 in selection.shape:
             return out
-        refuse_in_capture("blocks go through threads of their own")
+        sink().check_runs("blocks go through threads of their own")
     tiles = None if isinstance(out, Tensor) else tile_starts(out)
     walk = opened.walk(selection, tiles, shares(nbytes, chosen.largest_buffer_nbytes))
     with named("stream"):

@@ -14,6 +14,7 @@ from wgslice.dialects.advanced import AdvancedSelection, any_index
 from wgslice.dialects.basic import Selection
 from wgslice.gpu.protocols import CommandEncoder
 from wgslice.gpu.recording import BoundLayout, run
+from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
 from wgslice.layout_rules import broadcast, once, without_leading_ones
 from wgslice.plans.copy import plan_anew
@@ -149,7 +150,10 @@ def copy_where(
     marked = any_index(x.shape, np.broadcast_to(np.asarray(where), x.shape))
     assert isinstance(marked, AdvancedSelection)
     gathered = Placed(
-        x.device, x.device.create_buffer(x.itemsize * marked.shape[0]), x.dtype, Layout.packed(marked.shape)
+        x.device,
+        sink().create_buffer(x.device, x.itemsize * marked.shape[0]),
+        x.dtype,
+        Layout.packed(marked.shape),
     )
     gather(Placed(x.device, source.buffer, x.dtype, source.layout), marked, gathered, encoder)
     scatter(x, marked, gathered)

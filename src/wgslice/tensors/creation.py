@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, DTypeLike
 from wgslice.arguments import Integers, OneOrMore, checked_offset, checked_shape, copy_choice, integers
 from wgslice.dtypes import AnyDType, DType, element_dtype, native_array
 from wgslice.errors import fitted, named
-from wgslice.gpu.device import AnyDevice, checked_device
-from wgslice.gpu.handles import check_alive, check_buffer_type, check_fits, check_usable, owning_device
+from wgslice.gpu.device import AnyDevice, check_usable, checked_device
+from wgslice.gpu.handles import check_alive, check_buffer_type, check_fits, owning_device
 from wgslice.gpu.protocols import Buffer
 from wgslice.layout import Layout
 from wgslice.tensors.methods import packed_copy

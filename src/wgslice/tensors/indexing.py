@@ -18,6 +18,7 @@ from wgslice.dtypes import DType
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Buffer, CommandEncoder
 from wgslice.gpu.recording import BoundLayout, plan_and_bind, play, run, run_copy
+from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
 from wgslice.layout_rules import broadcast, once, reshaped, without_leading_ones
 from wgslice.plans.copy import plan_anew, plan_copy
@@ -156,7 +157,7 @@ def run_windows(
     encoder: CommandEncoder | None = None,
 ) -> None:
     """Copy windows between two buffers in one submission; indices of several dtypes become int64 before."""
-    encoder = encoder or device.create_encoder()
+    encoder = encoder or sink().create_encoder(device)
 
     def add(copy: WindowCopy, offsets: BoundLayout | None = None) -> None:
         sides = source._replace(layout=copy.read), target._replace(layout=copy.written)
@@ -172,7 +173,7 @@ def run_windows(
         for numbers in found.pieces(device.limits, table.itemsize):
             rows = table.layout.select([numbers, range(found.rank)])
             add(found.copy_of(numbers, dtype), table._replace(layout=rows))
-    device.submit(encoder)
+    sink().submit(device, encoder)
 
 
 def dtype_of_indices(found: IndexedWindows) -> DType | None:
@@ -224,7 +225,9 @@ def as_int64(indices: Placed) -> Placed:
     if dtype == np.uint64:
         values = np.minimum(values, 127)
     table = uploaded(device, values << 8 * (dtype.itemsize - 1))
-    result = Placed(device, device.create_buffer(8 * indices.size), INT64, Layout.packed(indices.shape))
+    result = Placed(
+        device, sink().create_buffer(device, 8 * indices.size), INT64, Layout.packed(indices.shape)
+    )
     whole = [range(size) for size in indices.shape]
     low = range(dtype.itemsize - 1)
     given, made = bytes_of(indices), bytes_of(result)

@@ -25,6 +25,7 @@ from wgslice.docstrings import (
 from wgslice.dtypes import element_dtype
 from wgslice.errors import ComputationRefused, fitted, named
 from wgslice.gpu.recording import BoundLayout, run_copy
+from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
 from wgslice.layout_rules import (
     has_order,
@@ -399,7 +400,7 @@ class ArrayMethods(Placed):
 def packed_copy(tensor: SomePlaced, layout: Layout | None = None) -> SomePlaced:
     """Copy a tensor on the GPU, packed, into a new one; `layout` is another one of the new elements."""
     device, packed = tensor.device, packed_layout(tensor.shape)
-    memory = device.reused_buffer(tensor.nbytes)
+    memory = sink().reused_buffer(device, tensor.nbytes)
     run_copy(device, tensor.bound_layout, BoundLayout(memory, packed, tensor.itemsize, fresh=True))
     return type(tensor)(device, memory, tensor.dtype, layout or packed)
 

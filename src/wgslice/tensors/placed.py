@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import fitted, named
-from wgslice.gpu.device import Device
-from wgslice.gpu.handles import check_alive, check_usable
+from wgslice.gpu.device import Device, check_usable
+from wgslice.gpu.handles import check_alive
 from wgslice.gpu.native import exposed, is_exposed
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder
 from wgslice.gpu.recording import BoundLayout, plan_and_bind, play, run_copy
-from wgslice.gpu.transfer import ArrayPromise, begin_download, constant, download, upload
+from wgslice.gpu.sink import sink
+from wgslice.gpu.transfer import ArrayPromise, begin_download, download
 from wgslice.layout import Layout, check_disjoint
 from wgslice.layout_rules import broadcast, transposed, without_leading_ones
 from wgslice.plans.copy import fills, pattern_size, plan_copy
@@ -139,11 +140,11 @@ SomePlaced = TypeVar("SomePlaced", bound=Placed)
 def uploaded(device: Device, array: NDArray[Any]) -> BoundLayout:
     """Return an array in a buffer of a device that the next submission reads, and that is never written."""
     if 0 < array.nbytes <= MAX_CONSTANT_NBYTES:
-        buffer = constant(device, array)
+        buffer = sink().constant(device, array)
     else:
         data = np.ascontiguousarray(array)
-        buffer = device.reused_buffer(data.nbytes)
-        upload(device, buffer, data.reshape(-1).view(np.uint8), submits=False)
+        buffer = sink().reused_buffer(device, data.nbytes)
+        sink().upload(device, buffer, data.reshape(-1).view(np.uint8), submits=False)
     return BoundLayout(buffer, Layout.packed(array.shape), array.itemsize, fresh=True)
 
 
@@ -234,7 +235,7 @@ def packed_bytes(tensor: Placed) -> tuple[Buffer, int, CommandEncoder | None]:
         check_alive(device, tensor.memory)
         return tensor.memory, tensor.offset, None
     packed = BoundLayout.packed(device, tensor.shape, tensor.itemsize)
-    encoder = device.create_encoder()
+    encoder = sink().create_encoder(device)
     play(device, encoder, plan_and_bind(device, plan_copy, tensor.bound_layout, packed))
     return packed.buffer, 0, encoder
 
@@ -350,7 +351,7 @@ def write_array(target: Placed, source: Layout, array: NDArray[Any]) -> None:
     data = array.reshape(-1).view(np.uint8)
     if fits and whole and target.memory.usage & BufferUsage.COPY_DST:
         check_sides(target, array)
-        upload(target.device, target.memory, data, target.offset)
+        sink().upload(target.device, target.memory, data, target.offset)
         return
     run_copy(target.device, uploaded(target.device, array)._replace(layout=source), target.bound_layout)
 
@@ -358,13 +359,13 @@ def write_array(target: Placed, source: Layout, array: NDArray[Any]) -> None:
 def fill(target: Placed, element: NDArray[Any]) -> None:
     """Write one element to all of a tensor."""
     parts = fills(target.layout, element.itemsize)
-    buffer = constant(target.device, element, pattern_size(parts))
-    encoder = target.device.create_encoder()
+    buffer = sink().constant(target.device, element, pattern_size(parts))
+    encoder = sink().create_encoder(target.device)
     for source, layout in parts:
         repeats = BoundLayout(buffer, source, element.itemsize, fresh=True)
         written = target.bound_layout._replace(layout=layout)
         play(target.device, encoder, plan_and_bind(target.device, plan_copy, repeats, written))
-    target.device.submit(encoder)
+    sink().submit(target.device, encoder)
 
 
 CPU_DEVICE = (1, 0)  # DLPack's kDLCPU and the device number

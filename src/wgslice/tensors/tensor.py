@@ -20,7 +20,8 @@ from wgslice.docstrings import (
 from wgslice.dtypes import AnyDType, DType
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device, checked_device
-from wgslice.gpu.transfer import ArrayPromise, upload
+from wgslice.gpu.sink import sink
+from wgslice.gpu.transfer import ArrayPromise
 from wgslice.tensors.assignment import assign
 from wgslice.tensors.indexing import gather, selected
 from wgslice.tensors.methods import ArrayMethods, packed_copy, packed_layout
@@ -396,7 +397,7 @@ class Tensor(Uncomputed, ArrayMethods):
 def allocate(sizes: Sequence[int], dtype: DType, device: Device, *, zeroed: bool = True) -> Tensor:
     """Make a packed tensor in a new buffer, of zeros, or of any content for a caller that writes it all."""
     layout = packed_layout(tuple(sizes))
-    memory = device.reused_buffer(layout.size * dtype.itemsize, zeroed=zeroed)
+    memory = sink().reused_buffer(device, layout.size * dtype.itemsize, zeroed=zeroed)
     return Tensor(device, memory, dtype, layout)
 
 
@@ -404,7 +405,7 @@ def from_host(array: NDArray[Any], device: Device) -> Tensor:
     """Upload a contiguous array in native byte order."""
     tensor = allocate(checked_shape(array.shape), array.dtype, device, zeroed=False)
     if array.size:
-        upload(device, tensor.memory, array.reshape(-1).view(np.uint8))
+        sink().upload(device, tensor.memory, array.reshape(-1).view(np.uint8))
     return tensor
 
 

@@ -1,0 +1,327 @@
+"""Where the calls of a thread go: to the GPU, or onto a list that is explained, replayed or saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from threading import local
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wgslice.errors import CaptureRefused, OutOfDeviceMemory
+from wgslice.gpu.device import TENSOR_USAGES, Device, buffer_nbytes
+from wgslice.gpu.native import Placeholder, check_process, check_texture_valid, exposed, translated_errors
+from wgslice.gpu.pipelines import BoundCommand
+from wgslice.gpu.protocols import Buffer, CommandEncoder, Place, Texture
+from wgslice.plans.plan import Plan
+from wgslice.plans.profiles import PATTERN_NBYTES, UPLOAD_CHUNK_NBYTES
+from wgslice.plans.steps import Clear, Memory
+
+
+class BoundPlan(NamedTuple):
+    """A plan with its buffers: recording it makes no GPU object."""
+
+    plan: Plan
+    commands: Sequence[BoundCommand]  # none in a listed call
+    places: Sequence[Place]  # callers' first: input, output and offsets
+
+
+Write: TypeAlias = Callable[[Sequence[BoundCommand], Sequence[Place]], None]  # commands into an encoder
+
+
+class Sink:
+    """Receives whatever a call does on a device, and runs it on the GPU; `Listing` lists it instead."""
+
+    def create_buffer(self, device: Device, nbytes: int, *, zeroed: bool = True) -> Buffer:  # noqa: ARG002
+        """Make a zeroed buffer for tensors of at least `nbytes`; listed calls rely on zeros if `zeroed`."""
+        return device.new_buffer(checked_nbytes(device, nbytes), TENSOR_USAGES)
+
+    def reused_buffer(self, device: Device, nbytes: int, *, zeroed: bool = False) -> Buffer:
+        """Make a buffer for a tensor, of any content unless `zeroed`, with zeros after the `nbytes`.
+
+        Reuses the memory of a released buffer of the same size if there is one, and returns it to the pool
+        with the last reference, unless it has been `exposed`. Commands that use the buffer must be submitted
+        before that: the queue orders them before those of the next tensor.
+        """
+        return device.pooled_buffer(nbytes, checked_nbytes(device, nbytes), zeroed=zeroed)
+
+    def upload(
+        self,
+        device: Device,
+        buffer: Buffer,
+        data: NDArray[np.uint8],
+        offset_nbytes: int = 0,
+        *,
+        submits: bool = True,
+    ) -> None:
+        """Write contiguous bytes at a word offset into a buffer with capacity for them in whole words.
+
+        The queue has its copy of the last chunk until the next submission, which is made here if `submits`.
+        """
+        queue = device.queue
+        whole, written = data.size // 4 * 4, 0
+        try:
+            with translated_errors:
+                for start in range(0, whole, UPLOAD_CHUNK_NBYTES):
+                    chunk = data[start : min(start + UPLOAD_CHUNK_NBYTES, whole)]
+                    queue.write_buffer(buffer, offset_nbytes + start, chunk)
+                    written = start + chunk.size
+                    if submits or start + chunk.size < whole:
+                        queue.submit([])  # frees the queue's copy of the chunk
+                if whole < data.size:
+                    last_word = np.pad(data[whole:], (0, whole + 4 - data.size))
+                    queue.write_buffer(buffer, offset_nbytes + whole, last_word)
+        except BaseException as error:
+            if written:
+                error.add_note(f"the first {written} of {data.size} bytes have been uploaded")
+            raise
+
+    def constant(self, device: Device, values: NDArray[Any], count: int = 1) -> Buffer:
+        """Return a buffer of few values `count` times that is never written; equal values share one."""
+        with suppress(OutOfDeviceMemory), translated_errors:
+            return device.pipelines.constant(values.tobytes(), count)
+        data = repeated(values, count)
+        buffer = self.create_buffer(device, data.size)  # which frees buffers that are kept for reuse
+        self.upload(device, buffer, data)
+        return buffer
+
+    def create_encoder(self, device: Device) -> CommandEncoder:
+        """Make a command encoder, of one submission."""
+        return device.new_encoder()
+
+    def prepare(self, device: Device, plan: Plan) -> None:
+        """Make the pipelines of a plan."""
+        device.pipelines.prepare(plan)
+
+    def bind(self, device: Device, plan: Plan, places: Sequence[Place]) -> BoundPlan:
+        """Make the bind groups and scratch buffers of a plan."""
+        if plan.copies:
+            return BoundPlan(plan, plan.copies, places)
+        commands = device.pipelines.prepare(plan)
+        # a plan that is bound once may be recorded again and again
+        zeroed = [Clear(0, nbytes, memory) for memory, nbytes in plan.scratch if memory is Memory.WINNERS]
+        places = with_scratch(
+            plan,
+            places,
+            lambda memory, n: device.zeros if memory is Memory.ZEROS else self.create_buffer(device, n),
+        )
+        return BoundPlan(plan, device.pipelines.bind_all([*zeroed, *commands], places), places)
+
+    def record(self, encoder: CommandEncoder, bound: BoundPlan, write: Write) -> None:  # noqa: ARG002
+        """Record a bound plan by a function that writes commands into the encoder; every plan passes here."""
+        write(bound.commands, bound.places)
+
+    def submit(self, device: Device, encoder: CommandEncoder) -> None:
+        """Submit the commands that an encoder has recorded."""
+        device.submit(encoder)
+
+    def check_alive(self, device: Device, buffer: Buffer) -> bool:
+        """Raise if a buffer has been destroyed or its device is lost; return whether calls run."""
+        with translated_errors:
+            device.pipelines.probe(buffer)
+        return True
+
+    def check_texture_alive(self, texture: Texture) -> None:
+        """Raise if a texture has been destroyed or its device is lost."""
+        with translated_errors:
+            check_texture_valid(texture)
+
+    def keep(self, buffers: Iterable[Buffer]) -> None:
+        """Reuse buffers for no other tensors: commands use them that the caller submits at any time."""
+        for buffer in buffers:
+            exposed(buffer)
+
+    def check_runs(self, what: str) -> None:
+        """Raise CaptureRefused, naming a step that needs the GPU, if calls do not run."""
+
+
+class ListedUpload(NamedTuple):
+    """Bytes written into a buffer before any later submission runs."""
+
+    place: Place
+    data: NDArray[np.uint8]
+    kept: bool = False  # whether later calls with equal bytes upload nothing
+
+
+class Recorded(NamedTuple):
+    """A plan with its buffers, in place of its commands."""
+
+    plan: Plan
+    places: Sequence[Place]
+
+
+@dataclass(frozen=True, eq=False)
+class ListedSubmission:
+    """Plans of one submission, in place of the command encoder that would record them."""
+
+    recorded: list[Recorded] = field(default_factory=list)
+
+
+class Listing(Sink):
+    """Lists uploads and submissions of a call in order; its new buffers are placeholders."""
+
+    call: str  # how errors name a listed call
+    verb: str  # what lists it
+    remedy = ""
+
+    def __init__(self) -> None:
+        self.steps: list[ListedUpload | ListedSubmission] = []
+
+    def create_buffer(self, device: Device, nbytes: int, *, zeroed: bool = True) -> Buffer:
+        """Make a placeholder."""
+        return placeholder(device, checked_nbytes(device, nbytes), zeroed=zeroed)
+
+    def reused_buffer(self, device: Device, nbytes: int, *, zeroed: bool = False) -> Buffer:
+        """Make a placeholder."""
+        return self.create_buffer(device, nbytes, zeroed=zeroed)
+
+    def upload(
+        self,
+        device: Device,  # noqa: ARG002
+        buffer: Buffer,
+        data: NDArray[np.uint8],
+        offset_nbytes: int = 0,
+        *,
+        submits: bool = True,  # noqa: ARG002
+    ) -> None:
+        """Add an upload."""
+        self.steps.append(ListedUpload(Place(buffer, offset_nbytes), data))
+
+    def constant(self, device: Device, values: NDArray[Any], count: int = 1) -> Buffer:
+        """Add an upload, made once for equal bytes."""
+        data = repeated(values, count)
+        buffer = self.create_buffer(device, data.size)
+        self.steps.append(ListedUpload(Place(buffer), data, kept=True))
+        return buffer
+
+    def create_encoder(self, device: Device) -> CommandEncoder:  # noqa: ARG002
+        """Make a list of plans."""
+        return cast("CommandEncoder", ListedSubmission())
+
+    def prepare(self, device: Device, plan: Plan) -> None:
+        """Make nothing."""
+
+    def bind(self, device: Device, plan: Plan, places: Sequence[Place]) -> BoundPlan:  # noqa: ARG002
+        """Return the plan without commands."""
+        return BoundPlan(plan, (), places)
+
+    def record(self, encoder: CommandEncoder, bound: BoundPlan, write: Write) -> None:  # noqa: ARG002
+        """Add a plan to its submission; a plan for a caller's encoder gets its own submission."""
+        recorded, submission = Recorded(bound.plan, bound.places), cast("object", encoder)
+        if isinstance(submission, ListedSubmission):
+            submission.recorded.append(recorded)
+        else:
+            self.steps.append(ListedSubmission([recorded]))
+
+    def submit(self, device: Device, encoder: CommandEncoder) -> None:  # noqa: ARG002
+        """Add the submission that replaces an encoder."""
+        submission: object = encoder
+        if not isinstance(submission, ListedSubmission):
+            self.check_runs("commands that were recorded before are submitted")
+        else:
+            self.steps.append(submission)
+
+    def check_alive(self, device: Device, buffer: Buffer) -> bool:  # noqa: ARG002
+        """Check nothing."""
+        return False
+
+    def check_texture_alive(self, texture: Texture) -> None:
+        """Check nothing."""
+
+    def keep(self, buffers: Iterable[Buffer]) -> None:
+        """Change nothing: no commands are recorded."""
+
+    def check_runs(self, what: str) -> None:
+        """Raise CaptureRefused."""
+        raise CaptureRefused(
+            f"{what}, which {self.call} call cannot do, since it does not run: {self.verb} the calls before "
+            "and after it, with NumPy arrays in place of its results, such as x[np.asarray(mask)] for "
+            f"x[mask]{self.remedy}"
+        )
+
+
+class Explaining(Listing):
+    """Lists a call to print it."""
+
+    call, verb, remedy = "an explained", "explain", ", or x[::2] instead of x[::2].numpy()"
+
+
+class Capturing(Listing):
+    """Lists a call to replay or save it, with its own copies of bytes, which the caller may change."""
+
+    call, verb = "a captured", "capture"
+
+    def upload(
+        self,
+        device: Device,
+        buffer: Buffer,
+        data: NDArray[np.uint8],
+        offset_nbytes: int = 0,
+        *,
+        submits: bool = True,
+    ) -> None:
+        """Add an upload of a copy of the bytes."""
+        super().upload(device, buffer, data.copy(), offset_nbytes, submits=submits)
+
+
+RUNNING = Sink()
+
+
+class Current(local):
+    """The sink of a thread."""
+
+    sink: Sink = RUNNING
+
+
+current = Current()
+
+
+def sink() -> Sink:
+    """Return the sink of this thread's calls."""
+    return current.sink
+
+
+@contextmanager
+def using(receiver: Sink) -> Iterator[None]:
+    """Send this thread's calls to a sink until the block ends."""
+    before, current.sink = current.sink, receiver
+    try:
+        yield
+    finally:
+        current.sink = before
+
+
+def placeholder(device: Device, nbytes: int, *, zeroed: bool = True) -> Buffer:
+    """Make a placeholder, of any size and without memory, for a buffer of a listed call."""
+    return cast("Buffer", Placeholder(device.wgpu_device, buffer_nbytes(nbytes), TENSOR_USAGES, zeroed))
+
+
+def checked_nbytes(device: Device, nbytes: int) -> int:
+    """Return the bytes of a buffer for tensors of `nbytes`; raise ValueError beyond the largest buffer."""
+    check_process()
+    size = buffer_nbytes(nbytes)
+    if size > device.largest_buffer_nbytes:
+        raise ValueError(
+            f"a buffer of {size} bytes: {device} allows at most {device.largest_buffer_nbytes}; "
+            "use smaller tensors"
+        )
+    return size
+
+
+def repeated(values: NDArray[Any], count: int) -> NDArray[np.uint8]:
+    """Return the bytes of values, `count` times."""
+    return np.frombuffer(values.tobytes() * count, np.uint8)
+
+
+def with_scratch(
+    plan: Plan, places: Sequence[Place], make: Callable[[Memory, int], Buffer]
+) -> Sequence[Place]:
+    """Return places for all memories of a plan; `make` returns a buffer of at least the given bytes."""
+    needed = [*plan.scratch, *[(Memory.ZEROS, PATTERN_NBYTES)] * plan.reads_zeros]
+    if not needed:
+        return places
+    by_memory = dict(enumerate(places)) | {memory: Place(make(memory, n)) for memory, n in needed}
+    return [by_memory.get(memory, places[Memory.OUTPUT]) for memory in Memory]
