@@ -13,7 +13,7 @@ import wgslice.directml.structs as structs
 from wgslice.arguments import integer, integers
 from wgslice.dtypes import DType
 from wgslice.errors import named
-from wgslice.gpu.handles import is_buffer
+from wgslice.gpu.host import is_buffer
 from wgslice.gpu.protocols import Buffer
 from wgslice.operators.binding import TensorDesc
 from wgslice.operators.slice1 import Slice, Slice1, SliceGrad

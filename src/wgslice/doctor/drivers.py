@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wgslice.doctor.trials import SEED, difference
 from wgslice.gpu.device import Device
-from wgslice.gpu.native import refusals
+from wgslice.gpu.host import refusals
 from wgslice.gpu.pipelines import READ, bind_group_layout
 from wgslice.gpu.sink import sink
 from wgslice.gpu.transfer import download

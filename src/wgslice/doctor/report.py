@@ -20,7 +20,7 @@ from wgslice.doctor.drivers import DriverCheck, check_driver
 from wgslice.doctor.selftest import SelfTest, selftest
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device, default_device
-from wgslice.gpu.native import native_version
+from wgslice.gpu.host import native_version
 from wgslice.operators.explain import explain
 from wgslice.tensors.creation import empty
 from wgslice.tensors.placed import copyto

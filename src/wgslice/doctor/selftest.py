@@ -16,7 +16,7 @@ from wgslice.doctor.windows import window_trials
 from wgslice.errors import fitted, named
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device, checked_device
-from wgslice.gpu.native import refusals
+from wgslice.gpu.host import refusals
 from wgslice.gpu.sink import sink
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Limits

@@ -15,7 +15,7 @@ from typing import Any
 from weakref import WeakSet
 
 from wgslice.errors import NoAdapterError, fitted
-from wgslice.gpu.native import check_process
+from wgslice.gpu.host import check_process, found_handles
 from wgslice.gpu.protocols import GPUDevice
 from wgslice.plans.profiles import CPU, GPU, STAGING_NBYTES, TILE_NBYTES, WIDE_TILE_SIDES
 from wgslice.shaders import copy_dtype, windows_dtype
@@ -184,13 +184,11 @@ def adapters() -> list[Adapter]:
     >>> any(adapter.backend in ("Vulkan", "Metal", "D3D12", "OpenGL") for adapter in wg.adapters())
     True
     """
-    import wgpu
-
     check_process()
     with process_lock:
         if not found_adapters:
             with runtime_folder():
-                found = [describe_adapter(adapter) for adapter in wgpu.gpu.enumerate_adapters_sync()]
+                found = [describe_adapter(handle) for handle in found_handles()]
             found_adapters.extend(found)  # in one step: an interrupt leaves the list empty
         return list(found_adapters)
 

@@ -23,17 +23,17 @@ from wgslice.gpu.adapter import (
     install_advice,
     process_lock,
 )
-from wgslice.gpu.native import (
-    LOST,
+from wgslice.gpu.host import (
     check_process,
     check_valid,
-    hidden,
+    is_device,
     owner_of,
+    request_device,
     translated_errors,
     wait_done,
 )
-from wgslice.gpu.pipelines import MIN_REUSED_NBYTES, BufferPool, Pipelines, max_reused_nbytes
-from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, GPUDevice, Queue
+from wgslice.gpu.pipelines import MIN_REUSED_NBYTES, BufferPool, Pipelines, hidden, max_reused_nbytes
+from wgslice.gpu.protocols import LOST, Buffer, BufferUsage, CommandEncoder, GPUDevice, Queue
 from wgslice.plans.profiles import (
     CPU,
     GPU,
@@ -143,7 +143,7 @@ class Device:
             raise TypeError(f"Device.request: adapter = {adapter!r}: must be a name or one of adapters()")
         check_process()
         with named("Device.request"), translated_errors:
-            wgpu_device = handle.request_device_sync()
+            wgpu_device = request_device(handle)
         return cls.wrap(wgpu_device)
 
     @classmethod
@@ -319,9 +319,7 @@ def check_usable(device: Device, buffer: Buffer) -> None:
 
 def check_device_type(name: str, wgpu_device: object) -> None:
     """Raise TypeError, beginning with a name, unless the value is a wgpu.GPUDevice."""
-    import wgpu
-
-    if not isinstance(wgpu_device, wgpu.GPUDevice):
+    if not is_device(wgpu_device):
         raise TypeError(
             f"{name}: wgpu_device is of type {type(wgpu_device).__name__}: must be a wgpu.GPUDevice; "
             "Device.request(name) makes a device"

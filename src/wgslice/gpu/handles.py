@@ -9,7 +9,7 @@ from typing import Any
 from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.device import WRAPPED, Device, check_usable, describe_buffer
-from wgslice.gpu.native import Placeholder, owner_of
+from wgslice.gpu.host import is_buffer, is_encoder, owner_of
 from wgslice.gpu.protocols import Buffer, Texture
 from wgslice.gpu.sink import sink
 from wgslice.layout import Layout, whole_words
@@ -31,10 +31,7 @@ def check_buffer_type(buffer: Buffer, remedy: str) -> None:
 
 def check_encoder(device: Device, encoder: Any, *, or_pass: bool = False) -> None:
     """Raise unless the value is a command encoder of the device, or a compute pass if that is accepted."""
-    import wgpu
-
-    is_pass = or_pass and isinstance(encoder, wgpu.GPUComputePassEncoder)
-    if not (is_pass or isinstance(encoder, wgpu.GPUCommandEncoder)):
+    if not is_encoder(encoder, or_pass=or_pass):
         kinds = "a wgpu.GPUCommandEncoder" + " or an open wgpu.GPUComputePassEncoder" * or_pass
         raise TypeError(f"encoder is of type {type(encoder).__name__}: must be {kinds}")
     if owner_of(encoder) is not device.wgpu_device:
@@ -99,10 +96,3 @@ def check_fits(buffer: Buffer, layout: Layout, dtype: DType) -> None:
             f"strides {layout.strides} from byte offset {layout.offset * dtype.itemsize} need {needed}, "
             "in whole words of 4 bytes"
         )
-
-
-def is_buffer(value: object) -> bool:
-    """Whether a value is a wgpu buffer or a placeholder for one."""
-    import wgpu
-
-    return isinstance(value, (wgpu.GPUBuffer, Placeholder))

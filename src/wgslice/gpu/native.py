@@ -15,9 +15,46 @@ from time import perf_counter, sleep
 from typing import Any, NamedTuple, NoReturn, cast
 
 from wgslice.errors import DeviceLostError, OutOfDeviceMemory
-from wgslice.gpu.protocols import BindGroup, Buffer, GPUDevice, MapPromise, Texture
+from wgslice.gpu.protocols import (
+    LOST,
+    BindGroup,
+    BoundRange,
+    Buffer,
+    GPUDevice,
+    MapPromise,
+    Region,
+)
 
-LOST = "the device is lost: request a new one and upload again"
+# What a host offers: `host` re-exports it.
+__all__ = [
+    "Placeholder",
+    "begin_mapping",
+    "check_loop",
+    "check_mappings_on_destroy",
+    "check_process",
+    "check_texture_valid",
+    "check_valid",
+    "copy_rows",
+    "copy_texels",
+    "end_mapping",
+    "follow_running_loop",
+    "found_handles",
+    "is_buffer",
+    "is_device",
+    "is_encoder",
+    "is_texture",
+    "lease_class",
+    "make_bind_group",
+    "native_version",
+    "owner_of",
+    "refusals",
+    "refused_as_value",
+    "request_device",
+    "translated_errors",
+    "wait_done",
+    "wait_for_mapping",
+]
+
 REFUSED = "wgpu or the driver refused a command; the device stays usable; `wgslice doctor` tests the driver"
 
 gpu_process_ids: list[int] = []  # id of the first process that used the GPU
@@ -42,6 +79,48 @@ def native() -> Native:
     return Native(lib, libf, ffi, GPUBindGroup, ffi.new("WGPUBindGroupLayoutDescriptor *"))
 
 
+def found_handles() -> list[Any]:
+    """Return each wgpu.GPUAdapter of this machine."""
+    import wgpu
+
+    return list(wgpu.gpu.enumerate_adapters_sync())
+
+
+def request_device(adapter: Any) -> GPUDevice:
+    """Make a device with all limits of its adapter."""
+    made: GPUDevice = adapter.request_device_sync()
+    return made
+
+
+def is_device(value: object) -> bool:
+    """Whether a value is a device of this host."""
+    import wgpu
+
+    return isinstance(value, wgpu.GPUDevice)
+
+
+def is_buffer(value: object) -> bool:
+    """Whether a value is a buffer, or a placeholder for one."""
+    import wgpu
+
+    return isinstance(value, (wgpu.GPUBuffer, Placeholder))
+
+
+def is_texture(value: object) -> bool:
+    """Whether a value is a texture."""
+    import wgpu
+
+    return isinstance(value, wgpu.GPUTexture)
+
+
+def is_encoder(value: object, *, or_pass: bool = False) -> bool:
+    """Whether a value is a command encoder, or a compute pass if that is accepted."""
+    import wgpu
+
+    accepted = (wgpu.GPUCommandEncoder, *[wgpu.GPUComputePassEncoder] * or_pass)
+    return isinstance(value, accepted)
+
+
 def queue_is_empty(wgpu_device: Any) -> bool:
     """Whether all submitted work is done, without waiting."""
     wgpu_native = native()
@@ -61,15 +140,6 @@ def check_texture_valid(texture: Any) -> None:
     """Raise wgpu's error if a texture has been destroyed or its device is lost: it has no views then."""
     library, checked, ffi, _, _ = native()
     library.wgpuTextureViewRelease(checked.wgpuTextureCreateView(texture._internal, ffi.NULL))
-
-
-class BoundRange(NamedTuple):
-    """The part of a buffer at a binding number."""
-
-    number: int
-    buffer: Any
-    offset_nbytes: int
-    nbytes: int
 
 
 def make_bind_group(wgpu_device: Any, layout: Any, ranges: Sequence[BoundRange]) -> BindGroup:
@@ -135,15 +205,6 @@ def copy_rows(
         copy = unchecked.wgpuCommandEncoderCopyBufferToBuffer
 
 
-class Region(NamedTuple):
-    """The texture, mip level, aspect and origin of a copy."""
-
-    texture: Texture
-    origin: tuple[int, int, int]  # x, y, and z or the first layer, in texels
-    mip_level: int
-    aspect: str  # as WebGPU names it
-
-
 def copy_texels(
     encoder: Any, region: Region, buffer: Any, rows: Sequence[int], size: Sequence[int], *, writes: bool
 ) -> None:
@@ -184,39 +245,22 @@ class Placeholder:
 
 
 @cache
-def lease_class() -> Callable[[Buffer, Callable[[Buffer, bool], None]], Buffer]:
+def lease_class() -> Callable[[Buffer, Callable[[Buffer, Buffer], None]], Buffer]:
     """Make the class of leased buffers on first use, since its base class is wgpu's."""
     from wgpu.backends.wgpu_native import GPUBuffer
 
     class LeasedBuffer(GPUBuffer):  # type: ignore[misc]  # of Any
         """A second handle of a buffer, which returns the first one to the pool when it is dropped."""
 
-        def __init__(self, buffer: Buffer, give_back: Callable[[Buffer, bool], None]) -> None:
+        def __init__(self, buffer: Buffer, give_back: Callable[[Buffer, Buffer], None]) -> None:
             self.__dict__.update(buffer.__dict__)
             self._leased = buffer
             self._give_back = give_back
 
         def __del__(self) -> None:  # wgpu's method would free the memory, which the first handle owns
-            self._give_back(self._leased, is_exposed(self))
+            self._give_back(self._leased, self)
 
     return LeasedBuffer
-
-
-def hidden(buffer: Any) -> Buffer:
-    """Mark a buffer as referenced by this package only, until it is `exposed`."""
-    buffer._exposed = False
-    return cast("Buffer", buffer)
-
-
-def exposed(buffer: Any) -> Buffer:
-    """Mark a buffer as available to the user, who may keep or destroy it."""
-    buffer._exposed = True
-    return cast("Buffer", buffer)
-
-
-def is_exposed(buffer: Buffer) -> bool:
-    """Whether the user may have a reference to a buffer."""
-    return getattr(buffer, "_exposed", True)
 
 
 class TranslatedErrors:

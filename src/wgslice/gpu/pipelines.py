@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from hashlib import blake2b
 from threading import Lock
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from wgslice.gpu.native import BoundRange, lease_class, make_bind_group, translated_errors
+from wgslice.gpu.host import lease_class, make_bind_group, translated_errors
 from wgslice.gpu.protocols import (
     COMPUTE_STAGE,
     BindGroup,
     BindGroupLayout,
+    BoundRange,
     Buffer,
     BufferUsage,
     GPUDevice,
@@ -290,7 +291,11 @@ class BufferPool:
     def lease(self, buffer: Buffer) -> Buffer:
         """Return a second handle of a buffer, which gives it back when it is dropped."""
         self.in_use.add(buffer)
-        return lease_class()(buffer, self.give)
+        return lease_class()(buffer, self.end_lease)
+
+    def end_lease(self, buffer: Buffer, handle: Buffer) -> None:
+        """Take a buffer back whose second handle is dropped."""
+        self.give(buffer, is_exposed(handle))
 
     def give(self, buffer: Buffer, exposed: bool) -> None:
         """Keep an unreferenced buffer for reuse; free it if it was exposed, or another call holds the lock.
@@ -327,6 +332,23 @@ class BufferPool:
         while self.nbytes > max_nbytes:
             self.nbytes -= self.buffers.pop(0).size
         return self.nbytes < before
+
+
+def hidden(buffer: Any) -> Buffer:
+    """Mark a buffer as referenced by this package only, until it is `exposed`."""
+    buffer._exposed = False
+    return cast("Buffer", buffer)
+
+
+def exposed(buffer: Any) -> Buffer:
+    """Mark a buffer as available to the user, who may keep or destroy it."""
+    buffer._exposed = True
+    return cast("Buffer", buffer)
+
+
+def is_exposed(buffer: Buffer) -> bool:
+    """Whether the user may have a reference to a buffer."""
+    return getattr(buffer, "_exposed", True)
 
 
 def max_reused_nbytes() -> int:

@@ -1,4 +1,4 @@
-"""Protocols and usage bits for the parts of wgpu that this package uses, since wgpu ships no types."""
+"""Types of what a host offers, by WebGPU's names, usage bits, and marks on buffers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, NewType, Protocol
 
 # Plain integers, faster to test than wgpu's flags; WebGPU fixes their values.
 COMPUTE_STAGE = 0x4  # visibility of a binding
+
+LOST = "the device is lost: request a new one and upload again"
 
 
 class BufferUsage:
@@ -119,3 +121,21 @@ class GPUDevice(Protocol):
     def create_shader_module(self, *, label: str, code: str) -> object: ...
     def create_compute_pipeline(self, *, layout: object, compute: Mapping[str, Any]) -> Pipeline: ...
     def create_command_encoder(self) -> CommandEncoder: ...
+
+
+class BoundRange(NamedTuple):
+    """The part of a buffer at a binding number."""
+
+    number: int
+    buffer: Any
+    offset_nbytes: int
+    nbytes: int
+
+
+class Region(NamedTuple):
+    """The texture, mip level, aspect and origin of a copy."""
+
+    texture: Texture
+    origin: tuple[int, int, int]  # x, y, and z or the first layer, in texels
+    mip_level: int
+    aspect: str  # as WebGPU names it

@@ -9,9 +9,9 @@ from typing import NamedTuple, TypeAlias
 from wgslice.errors import named
 from wgslice.gpu.device import Device, check_usable
 from wgslice.gpu.handles import check_alive
-from wgslice.gpu.native import Region, copy_rows, copy_texels, translated_errors
+from wgslice.gpu.host import copy_rows, copy_texels, translated_errors
 from wgslice.gpu.pipelines import BoundCommand, BoundDispatch
-from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, ComputePass, Pipeline, Place
+from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, ComputePass, Pipeline, Place, Region
 from wgslice.gpu.sink import BoundPlan, sink
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy, planned

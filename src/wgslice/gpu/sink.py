@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from wgslice.errors import CaptureRefused, OutOfDeviceMemory
 from wgslice.gpu.device import TENSOR_USAGES, Device, buffer_nbytes
-from wgslice.gpu.native import Placeholder, check_process, check_texture_valid, exposed, translated_errors
-from wgslice.gpu.pipelines import BoundCommand
+from wgslice.gpu.host import Placeholder, check_process, check_texture_valid, translated_errors
+from wgslice.gpu.pipelines import BoundCommand, exposed
 from wgslice.gpu.protocols import Buffer, CommandEncoder, Place, Texture
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import PATTERN_NBYTES, UPLOAD_CHUNK_NBYTES

@@ -13,15 +13,15 @@ from wgslice.arguments import Integers, integers
 from wgslice.errors import named
 from wgslice.gpu.device import Device, check_usable
 from wgslice.gpu.handles import owning_device
-from wgslice.gpu.native import (
-    Region,
+from wgslice.gpu.host import (
     check_mappings_on_destroy,
     check_process,
     copy_texels,
+    is_texture,
     owner_of,
     translated_errors,
 )
-from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, Place, Texture, TextureUsage
+from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, Place, Region, Texture, TextureUsage
 from wgslice.gpu.recording import BoundLayout, Recorder, place
 from wgslice.gpu.sink import sink
 from wgslice.gpu.transfer import Readback, arriving
@@ -44,9 +44,7 @@ from wgslice.plans.textures import (
 
 def device_of_texture(texture: Texture) -> Device:
     """Return the device that a caller's texture belongs to."""
-    import wgpu
-
-    if not isinstance(texture, wgpu.GPUTexture):
+    if not is_texture(texture):
         raise TypeError(f"texture is of type {type(texture).__name__}: must be a wgpu.GPUTexture")
     return owning_device(texture)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.gpu.native import (
+from wgslice.gpu.host import (
     begin_mapping,
     check_loop,
     check_mappings_on_destroy,

@@ -19,7 +19,7 @@ from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.device import check_usable
 from wgslice.gpu.handles import check_alive, check_still_alive
-from wgslice.gpu.native import is_exposed
+from wgslice.gpu.pipelines import is_exposed
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import Copy, run_copies
 from wgslice.layout import Layout

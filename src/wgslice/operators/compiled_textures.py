@@ -11,8 +11,7 @@ from wgslice.arguments import Integers, integer
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_encoder, check_still_alive
-from wgslice.gpu.native import Region
-from wgslice.gpu.protocols import Buffer, CommandEncoder, Texture
+from wgslice.gpu.protocols import Buffer, CommandEncoder, Region, Texture
 from wgslice.gpu.sink import RUNNING, placeholder, sink
 from wgslice.gpu.textures import (
     TextureSide,

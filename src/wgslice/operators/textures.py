@@ -14,8 +14,7 @@ from wgslice.dtypes import DType
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive
-from wgslice.gpu.native import Region
-from wgslice.gpu.protocols import Texture
+from wgslice.gpu.protocols import Region, Texture
 from wgslice.gpu.recording import BoundLayout
 from wgslice.gpu.sink import sink
 from wgslice.gpu.textures import (

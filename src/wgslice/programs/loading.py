@@ -20,7 +20,7 @@ from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import AnyDevice, Device, checked_device
 from wgslice.gpu.handles import check_fits
-from wgslice.gpu.native import Placeholder, refused_as_value
+from wgslice.gpu.host import Placeholder, refused_as_value
 from wgslice.gpu.pipelines import Binding, Content, KernelCall
 from wgslice.gpu.protocols import Buffer, Place
 from wgslice.gpu.sink import sink

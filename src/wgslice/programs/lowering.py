@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from wgslice.errors import CaptureRefused
 from wgslice.gpu.device import Device
-from wgslice.gpu.native import Placeholder, owner_of
+from wgslice.gpu.host import Placeholder, owner_of
 from wgslice.gpu.pipelines import KernelCall, kernel_call
 from wgslice.gpu.protocols import Buffer, Place
 from wgslice.gpu.recording import BoundLayout, place

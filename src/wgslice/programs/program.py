@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from wgslice.errors import fitted, named
 from wgslice.gpu.handles import check_bound, check_encoder
-from wgslice.gpu.native import Placeholder, translated_errors
+from wgslice.gpu.host import Placeholder, translated_errors
 from wgslice.gpu.pipelines import BoundCommand, BoundDispatch, Command, KernelCall
 from wgslice.gpu.protocols import Buffer, CommandEncoder, Place
 from wgslice.gpu.recording import Recorder

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.gpu.device import TENSOR_USAGES, Device, describe_buffer
-from wgslice.gpu.native import Placeholder
+from wgslice.gpu.host import Placeholder
 from wgslice.gpu.pipelines import WORKGROUP_SIZE, KernelCall
 from wgslice.gpu.protocols import Buffer, BufferUsage
 from wgslice.gpu.transfer import download

@@ -14,7 +14,7 @@ from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device, check_usable
 from wgslice.gpu.handles import check_alive
-from wgslice.gpu.native import exposed, is_exposed
+from wgslice.gpu.pipelines import exposed, is_exposed
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder
 from wgslice.gpu.recording import BoundLayout, plan_and_bind, play, run_copy
 from wgslice.gpu.sink import sink
