@@ -16,7 +16,7 @@ import wgslice as wg
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.gpu.protocols import Place
 from wgslice.gpu.recording import Recorder
-from wgslice.gpu.sink import BoundPlan
+from wgslice.gpu.sink import BoundPlan, Sink
 from wgslice.plans.kernels import Kernel
 
 __all__ = [
@@ -39,13 +39,13 @@ def compiling(monkeypatch: pytest.MonkeyPatch, device: wg.Device, module: Callab
 def recorded_plans(monkeypatch: pytest.MonkeyPatch) -> list[wg.Plan]:
     """The plans that are recorded from now on, in their order."""
     found: list[wg.Plan] = []
-    play = Recorder.play
+    record = Sink.record
 
-    def remember(self: Recorder, bound: BoundPlan) -> None:
+    def remember(self: Sink, encoder: Any, bound: BoundPlan, write: Any) -> None:
         found.append(bound.plan)
-        play(self, bound)
+        record(self, encoder, bound, write)
 
-    monkeypatch.setattr(Recorder, "play", remember)
+    monkeypatch.setattr(Sink, "record", remember)
     return found
 
 

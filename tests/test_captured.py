@@ -201,7 +201,7 @@ def called_after_destroy(sequence: Sequence, device: wg.Device) -> tuple[Any, An
 def test_a_listed_call_inherits_nothing_that_runs() -> None:
     public = {name for name in vars(Sink) if not name.startswith("_")}
     assert public >= {"create_buffer", "upload", "record", "submit", "check_runs"}
-    assert public <= vars(Listing).keys()
+    assert public - {"makes_zeros"} <= vars(Listing).keys()
 
 
 @pytest.mark.parametrize("way", [called, recorded, saved, called_in_threads, called_after_destroy])

@@ -570,7 +570,7 @@ def test_a_refused_run_leaves_a_model_that_runs(device: wg.Device) -> None:
     pair = np.arange(2, dtype=np.float32)
     for shape in (4, 3, 4):
         if shape == 3:
-            with pytest.raises(ValueError, match="Reshape node 1: cannot reshape array of size 4 into shape"):
+            with pytest.raises(ValueError, match="Reshape node 1: reshape: cannot reshape array of size 4"):
                 prepared.run([pair, np.array([shape])])
         else:
             check_same(prepared.run([pair, np.array([shape])])[0], np.tile(pair, 2))

@@ -11,18 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wgslice as wg
-from wgslice.layout import Layout
-from wgslice.layout_rules import flipped, permuted
-from wgslice.onnx.workspace import (
-    Nested,
-    Slot,
-    Value,
-    Workspace,
-    as_value,
-    each,
-    group_by_lifetime,
-    values_of,
-)
+from wgslice.gpu.sink import using
+from wgslice.onnx.workspace import Nested, Slot, Workspace, as_tensor, each, group_by_lifetime, tensors_of
 
 lifetimes = st.lists(
     st.tuples(st.integers(1, 99), st.integers(0, 12), st.integers(0, 5)), min_size=1, max_size=20
@@ -65,9 +55,10 @@ def test_a_chain_of_copies_ends_with_the_same_elements(device: wg.Device) -> Non
     array = np.arange(600, dtype=np.uint16).reshape(20, 30)
     for _ in range(2):
         workspace.begin()
-        x = workspace.upload(array)
-        for _ in range(7):
-            x = workspace.packed(x.viewed(flipped(permuted(x.layout, (1, 0)), 0)))
+        with using(workspace):
+            x = wg.asarray(array, device=device)
+            for _ in range(7):
+                x = x.T[::-1].copy()
         workspace.hold(x)
         expected = array
         for _ in range(7):
@@ -82,12 +73,13 @@ def test_a_chain_of_copies_ends_with_the_same_elements(device: wg.Device) -> Non
 
 
 def test_an_upload_waits_for_none_and_overwrites_none(device: wg.Device) -> None:
-    """It reaches its buffer before any recorded copy runs, so it shares none with what is used earlier."""
+    """It reaches its buffer before any listed copy runs, so it shares none with what is used earlier."""
     workspace = Workspace(device)
-    first = workspace.packed(workspace.upload(np.arange(8)))
-    second = workspace.packed(first.viewed(flipped(first.layout)))
-    late = workspace.upload(np.arange(8) + 100)
-    third = workspace.packed(late)
+    with using(workspace):
+        first = wg.asarray(np.arange(8), device=device).copy()
+        second = first[::-1].copy()
+        late = wg.asarray(np.arange(8) + 100, device=device)
+        third = late.copy()
     workspace.hold([second, third])
     assert workspace.read(second).tolist() == list(range(7, -1, -1))
     assert workspace.read(third).tolist() == list(range(100, 108))
@@ -96,94 +88,97 @@ def test_an_upload_waits_for_none_and_overwrites_none(device: wg.Device) -> None
 
 def test_what_is_held_over_a_submission_keeps_its_buffer(device: wg.Device) -> None:
     workspace = Workspace(device)
-    kept = workspace.packed(workspace.upload(np.arange(8)))
-    gone = workspace.packed(workspace.upload(np.arange(8) + 50))
+    with using(workspace):
+        kept, gone = (wg.asarray(np.arange(8) + more, device=device).copy() for more in (0, 50))
     workspace.hold([kept, gone])
-    workspace.submit()
+    workspace.submit_all()
     workspace.drop(gone)
-    others = [workspace.packed(workspace.upload(np.full(8, number))) for number in range(3)]
+    with using(workspace):
+        others = [wg.asarray(np.full(8, number), device=device).copy() for number in range(3)]
     workspace.hold([*others])
-    workspace.submit()
+    workspace.submit_all()
     assert workspace.read(kept).tolist() == list(range(8))
-    assert id(gone.buffer) in {id(other.buffer) for other in others}
+    assert workspace.real(gone.memory) in {workspace.real(other.memory) for other in others}
 
 
-def test_an_exported_value_keeps_its_buffer(device: wg.Device) -> None:
+def test_an_exported_tensor_keeps_its_buffer(device: wg.Device) -> None:
     workspace = Workspace(device)
-    x = workspace.packed(workspace.upload(np.arange(8)))
-    workspace.hold(x)
-    exported = workspace.export(x)
-    workspace.submit()
+    with using(workspace):
+        x = wg.asarray(np.arange(8), device=device).copy()
+        workspace.hold(x)
+        exported = workspace.export(x)
+    workspace.submit_all()
     tensor = workspace.tensor(exported)
     workspace.end()
-    assert id(tensor.buffer) not in {id(buffer) for buffer in workspace.owned}
+    assert tensor.buffer not in workspace.owned
     workspace.begin()
-    other = workspace.packed(workspace.upload(np.zeros(8, np.int64)))
+    with using(workspace):
+        other = wg.asarray(np.zeros(8, np.int64), device=device).copy()
     workspace.hold(other)
     workspace.read(other)
     assert tensor.numpy().tolist() == list(range(8))
 
 
-def test_a_value_gets_its_buffer_with_the_submission(device: wg.Device) -> None:
+def test_new_tensors_are_zeros_in_buffers_that_held_others(device: wg.Device) -> None:
     workspace = Workspace(device)
-    value = workspace.upload(np.arange(6, dtype=np.int16).reshape(2, 3))
-    assert not isinstance(value, wg.Tensor)
-    assert (value.shape, value.ndim, value.size, value.nbytes) == ((2, 3), 2, 6, 12)
-    assert value.is_packed
-    view = value.viewed(permuted(value.layout, (1, 0)))
-    assert (view.shape, view.strides, view.is_packed) == ((3, 2), (1, 3), False)
-    assert view.memory is value.memory
-    assert isinstance(value.memory, Slot)
-    assert value.memory.buffer is None
-    workspace.hold(value)
-    workspace.submit()
-    assert view.buffer is value.buffer is not None
-    check_same(workspace.tensor(view).numpy(), np.arange(6, dtype=np.int16).reshape(2, 3).T.copy())
+    for _ in range(2):
+        workspace.begin()
+        with using(workspace):
+            used = wg.asarray(np.full(50, 7, np.uint8), device=device)[::-1].copy()[::2].copy()
+            zeros = wg.zeros(50, np.uint8, device=device)
+            zeros[3:5] = used[:2]
+        workspace.hold(zeros)
+        assert workspace.read(zeros).tolist() == [0, 0, 0, 7, 7, *[0] * 45]
+        workspace.end()
 
 
-def test_a_callers_tensor_is_a_value_in_its_own_buffer(device: wg.Device) -> None:
+def test_a_tensor_gets_its_buffer_with_the_submission(device: wg.Device) -> None:
+    workspace = Workspace(device)
+    with using(workspace):
+        x = wg.asarray(np.arange(6, dtype=np.int16).reshape(2, 3), device=device)
+    assert workspace.real(x.memory) is x.memory
+    workspace.hold(x)
+    workspace.submit_all()
+    assert workspace.real(x.memory) is not x.memory
+    check_same(workspace.tensor(x.T).numpy(), np.arange(6, dtype=np.int16).reshape(2, 3).T.copy())
+
+
+def test_a_callers_tensor_is_read_from_its_own_buffer(device: wg.Device) -> None:
     x = wg.asarray(np.arange(12), device=device)[::-3]
-    value = Value.of(x)
-    assert (value.buffer, value.dtype, value.layout) == (x.buffer, x.dtype, x.layout)
     workspace = Workspace(device)
-    copied = workspace.packed(value)
+    with using(workspace):
+        copied = x.copy()
     workspace.hold(copied)
     assert workspace.read(copied).tolist() == [11, 8, 5, 2]
     assert x.numpy().tolist() == [11, 8, 5, 2]
 
 
-def test_a_copy_between_other_sizes_fails(device: wg.Device) -> None:
-    workspace = Workspace(device)
-    source, target = workspace.empty((2, 3), np.dtype(np.int8)), workspace.empty((2, 4), np.dtype(np.int8))
-    with pytest.raises(AssertionError):
-        workspace.copy(source, source.layout, target, target.layout)
+def test_what_a_name_stands_for_is_mapped_and_walked(device: wg.Device) -> None:
+    """A tensor, a sequence of such, or nothing."""
+    a, b = (wg.zeros(size, device=device) for size in (1, 2))
+    nested: Nested[wg.Tensor] = [a, [b, None], []]
+    assert [x.size for x in tensors_of(nested)] == [1, 2]
+    assert list(tensors_of(None)) == []
 
-
-def test_what_a_name_stands_for_is_mapped_and_walked() -> None:
-    """A value, a sequence of such, or nothing; only a value is a tensor."""
-    a, b = (Value(Slot(4), np.dtype(np.int32), Layout.packed((size,))) for size in (1, 2))
-    nested: Nested[Value] = [a, [b, None], []]
-    assert [value.size for value in values_of(nested)] == [1, 2]
-    assert list(values_of(None)) == []
-
-    def size_of(value: Value) -> int:
-        return value.size
+    def size_of(x: wg.Tensor) -> int:
+        return x.size
 
     assert each(size_of)(nested) == [1, [2, None], []]
     assert each(size_of)(None) is None
-    assert as_value(0, a) is a
+    assert as_tensor(0, a) is a
     for given_value, kind in ((None, "NoneType"), (nested, "list")):
         with pytest.raises(TypeError, match=f"input 3 is of type {kind}: must be a tensor"):
-            as_value(3, given_value)
+            as_tensor(3, given_value)
 
 
 def test_kernels_of_a_chain_share_a_pass(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each reads what the one before has written."""
     workspace = Workspace(device)
     array = np.arange(600, dtype=np.uint16).reshape(20, 30)
-    x = workspace.upload(array)
-    for _ in range(5):
-        x = workspace.packed(x.viewed(permuted(x.layout, (1, 0))))
+    with using(workspace):
+        x = wg.asarray(array, device=device)
+        for _ in range(5):
+            x = x.T.copy()
     workspace.hold(x)
     encoder = device.new_encoder()
     passes = []
@@ -195,6 +190,6 @@ def test_kernels_of_a_chain_share_a_pass(device: wg.Device, monkeypatch: pytest.
     with monkeypatch.context() as patch:
         patch.setattr(encoder, "begin_compute_pass", begin)
         patch.setattr(device, "new_encoder", lambda: encoder)
-        workspace.submit()
+        workspace.submit_all()
     assert len(passes) == 1
     assert np.array_equal(workspace.read(x), array.T)

@@ -35,6 +35,8 @@ Write: TypeAlias = Callable[[Sequence[BoundCommand], Sequence[Place]], None]  # 
 class Sink:
     """Receives whatever a call does on a device, and runs it on the GPU; `Listing` lists it instead."""
 
+    makes_zeros = True  # whether a zeroed buffer costs no more than another
+
     def create_buffer(self, device: Device, nbytes: int, *, zeroed: bool = True) -> Buffer:  # noqa: ARG002
         """Make a zeroed buffer for tensors of at least `nbytes`; listed calls rely on zeros if `zeroed`."""
         return device.new_buffer(checked_nbytes(device, nbytes), TENSOR_USAGES)

@@ -1,7 +1,4 @@
-"""The layout rules by which NumPy's functions and ONNX's operators copy values into a new one.
-
-A rule hands its copies to a sink: `Copies` here for tensors, the workspace of a program for an ONNX graph.
-"""
+"""The layout rules by which NumPy's functions and ONNX's operators copy tensors into a new one."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 from math import prod
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +19,7 @@ from wgslice.gpu.handles import check_alive, check_still_alive
 from wgslice.gpu.pipelines import is_exposed
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import Copy, run_copies
+from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
 from wgslice.layout_rules import (
     Segment,
@@ -37,37 +35,18 @@ from wgslice.operators.binding import output_for
 from wgslice.plans.copy import fills, pattern_size
 from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.plans.pixels import MAX_CHANNELS
-from wgslice.tensors.creation import asarray
-from wgslice.tensors.placed import Shaped, check_input
+from wgslice.tensors.placed import check_input
 from wgslice.tensors.tensor import Tensor, allocate
-
-V = TypeVar("V", bound=Shaped)
-
-
-class Sink(Protocol[V]):
-    """A device or program that allocates values and collects copies between them."""
-
-    makes_zeros: bool  # whether `empty` supports `zeroed`
-
-    def empty(self, sizes: Sequence[int], dtype: DType, *, zeroed: bool = False) -> V:
-        """Make a packed value, of any content; if `zeroed`, and the sink can, of zeros."""
-
-    def constant(self, element: NDArray[Any], count: int) -> V:
-        """Make a value of at least `count` times one element, in one dimension."""
-
-    def copy(self, source: V, read: Layout, target: V, written: Layout) -> None:
-        """Collect a copy of a layout in one value to a layout in another."""
 
 
 class Copies:
     """Copies from tensors on the device of the first, submitted together at the end of the block."""
 
-    makes_zeros = True
-
     def __init__(self, sources: Sequence[Tensor], name: str = "x") -> None:
         self.sources = sources
         self.name = name  # of a source in errors, formatted with its number
         self.device = sources[0].device
+        self.makes_zeros = sink().makes_zeros
         self.collected: list[Copy] = []
 
     def __enter__(self) -> Copies:
@@ -90,8 +69,8 @@ class Copies:
             run_copies(self.device, self.sources[0].itemsize, self.collected)
 
     def empty(self, sizes: Sequence[int], dtype: DType, *, zeroed: bool = False) -> Tensor:
-        """Make a packed tensor, of zeros or of any content."""
-        return allocate(sizes, dtype, self.device, zeroed=zeroed)
+        """Make a packed tensor of any content; if `zeroed`, of zeros where these cost no more."""
+        return allocate(sizes, dtype, self.device, zeroed=zeroed and self.makes_zeros)
 
     def result(self, sizes: Sequence[int], out: Tensor | None) -> Tensor:
         """Return a packed tensor for a result of the first source: `out` if it can be written directly."""
@@ -117,8 +96,9 @@ class Copies:
         return result
 
     def constant(self, element: NDArray[Any], count: int) -> Tensor:
-        """Upload an element repeated `count` times."""
-        return asarray(element.repeat(count), device=self.device)
+        """Make a tensor of `count` times one element, which is never written; equal ones share a buffer."""
+        buffer = sink().constant(self.device, element, count)
+        return Tensor(self.device, buffer, element.dtype, Layout.packed((count,)))
 
     def copy(self, source: Tensor, read: Layout, target: Tensor, written: Layout) -> None:
         """Collect a copy, unless it has no elements."""
@@ -126,12 +106,12 @@ class Copies:
             self.collected.append((source.memory, read, target.memory, written))
 
 
-def staged(sink: Sink[V], x: V, plan: Iterable[Stage]) -> V:
+def staged(copies: Copies, x: Tensor, plan: Iterable[Stage]) -> Tensor:
     """Copy stage by stage, each from the result of the one before."""
-    for sizes, copies in plan:
-        result = sink.empty(sizes, x.dtype)
-        for read, written in copies:
-            sink.copy(x, read, result, written)
+    for sizes, moves in plan:
+        result = copies.empty(sizes, x.dtype)
+        for read, written in moves:
+            copies.copy(x, read, result, written)
         x = result
     return x
 
@@ -160,59 +140,61 @@ def joined_sizes(layouts: Sequence[Layout], axis: int) -> tuple[int, ...]:
 
 
 def joined(
-    sink: Sink[V], values: Sequence[V], layouts: Sequence[Layout], axis: int, into: V | None = None
-) -> V:
+    copies: Copies, values: Sequence[Tensor], layouts: Sequence[Layout], axis: int, into: Tensor | None = None
+) -> Tensor:
     """Copy layouts of values, joined along an axis, into a packed value; other sizes are equal."""
     counts = tuple([layout.sizes[axis] for layout in layouts])
     sizes = joined_sizes(layouts, axis)
-    result = sink.empty(sizes, values[0].dtype) if into is None else into
+    result = copies.empty(sizes, values[0].dtype) if into is None else into
     subword = result.dtype.itemsize < WORD_NBYTES < result.nbytes
     single = max(counts) == 1 or sizes[axis] <= MAX_CHANNELS
     if subword and single and len(values) > 1 and prod(sizes[axis + 1 :]) == 1:
         others = [*range(axis), *range(axis + 1, len(sizes))]
-        planes = sink.empty([sizes[axis], *map(sizes.__getitem__, others)], result.dtype)
+        planes = copies.empty([sizes[axis], *map(sizes.__getitem__, others)], result.dtype)
         for value, read, written in zip(values, layouts, parts(planes.layout, 0, counts), strict=True):
-            sink.copy(value, read.permuted([axis, *others]), planes, written)
-        sink.copy(planes, planes.layout, result, result.layout.permuted([axis, *others]))  # interleaved
+            copies.copy(value, read.permuted([axis, *others]), planes, written)
+        copies.copy(planes, planes.layout, result, result.layout.permuted([axis, *others]))  # interleaved
         return result
     for value, read, written in zip(values, layouts, parts(result.layout, axis, counts), strict=True):
-        sink.copy(value, read, result, written)
+        copies.copy(value, read, result, written)
     return result
 
 
-def tile(sink: Sink[V], x: V, layout: Layout, counts: Sequence[int]) -> V:
+def tile(copies: Copies, x: Tensor, layout: Layout, counts: Sequence[int]) -> Tensor:
     """Copy a layout of a value `counts[axis]` times along each dimension."""
     sizes = checked_shape([size * count for size, count in zip(layout.sizes, counts, strict=True)])
     if 0 in sizes:
-        return sink.empty(sizes, x.dtype)
+        return copies.empty(sizes, x.dtype)
     repeated = [
         [Segment(range(size), range(size), count, size)]
         for size, count in zip(layout.sizes, counts, strict=True)
     ]
-    return staged(sink, x, stages(layout, repeated))
+    return staged(copies, x, stages(layout, repeated))
 
 
-def extended(sink: Sink[V], x: V, layout: Layout, widths: Iterable[tuple[int, int]], mode: str) -> V:
+def extended(
+    copies: Copies, x: Tensor, layout: Layout, widths: Iterable[tuple[int, int]], mode: str
+) -> Tensor:
     """Copy a layout of a value with a border of its own elements, by one of NumPy's modes."""
     segmented = [padded(mode, size, *width) for size, width in zip(layout.sizes, widths, strict=True)]
-    return staged(sink, x, stages(layout, segmented))
+    return staged(copies, x, stages(layout, segmented))
 
 
 def with_border(
-    sink: Sink[V],
-    x: V,
+    copies: Copies,
+    x: Tensor,
     layout: Layout,
     sizes: Sequence[int],
     inner: Sequence[range],
-    constants: NDArray[Any] | V | None,
-) -> V:
+    constants: NDArray[Any] | Tensor | None,
+) -> Tensor:
     """Copy a layout of a value into a box of a result, with constants around it.
 
     Constants are `(rank, 2)` elements on the host, or one of a value, or None to leave the border as it is;
     where the box has steps, they are equal, and fill the gaps too.
     """
     known = constants if isinstance(constants, np.ndarray) else np.empty(0, x.dtype)
-    result = sink.empty(sizes, x.dtype, zeroed=any(not any(constant.tobytes()) for constant in known.flat))
+    result = copies.empty(sizes, x.dtype, zeroed=any(not any(constant.tobytes()) for constant in known.flat))
     gaps = any(indices.step > 1 for indices in inner)
     borders = [(result.layout,)] if gaps else border_parts(sizes, inner)
     if isinstance(constants, np.ndarray):
@@ -221,20 +203,20 @@ def with_border(
             for border, constant in zip(outer, sides, strict=False):
                 filling.setdefault(constant.tobytes(), []).append(border)
         for bits, same in filling.items():
-            fill(sink, result, same, np.frombuffer(bits, x.dtype))
+            fill(copies, result, same, np.frombuffer(bits, x.dtype))
     elif constants is not None:
         for border in chain.from_iterable(borders):
-            sink.copy(constants, repeated_to(constants.layout, border.sizes), result, border)
-    sink.copy(x, layout, result, result.layout.select(inner))
+            copies.copy(constants, repeated_to(constants.layout, border.sizes), result, border)
+    copies.copy(x, layout, result, result.layout.select(inner))
     return result
 
 
-def triangle(sink: Sink[V], x: V, layout: Layout, k: int, *, upper: bool) -> V:
+def triangle(copies: Copies, x: Tensor, layout: Layout, k: int, *, upper: bool) -> Tensor:
     """Copy the upper or lower triangle of matrices up to the diagonal `k`, with zeros in the other."""
-    result = sink.empty(layout.sizes, x.dtype, zeroed=True)
-    fill(sink, result, [result.layout], np.zeros(1, x.dtype))
+    result = copies.empty(layout.sizes, x.dtype, zeroed=True)
+    fill(copies, result, [result.layout], np.zeros(1, x.dtype))
     for read, written in triangle_copies(layout, result.layout, k, upper=upper):
-        sink.copy(x, read, result, written)
+        copies.copy(x, read, result, written)
     return result
 
 
@@ -252,12 +234,12 @@ def triangle_copies(
     )
 
 
-def fill(sink: Sink[V], result: V, unwritten: Iterable[Layout], element: NDArray[Any]) -> None:
+def fill(copies: Copies, result: Tensor, unwritten: Iterable[Layout], element: NDArray[Any]) -> None:
     """Write one element to the parts of a result that no copy writes."""
-    if sink.makes_zeros and not any(element.tobytes()):
+    if copies.makes_zeros and not any(element.tobytes()):
         return
-    copies = [copy for part in unwritten if part.size for copy in fills(part, result.dtype.itemsize)]
-    if copies:
-        pattern = sink.constant(element, pattern_size(copies))
-        for read, written in copies:
-            sink.copy(pattern, read, result, written)
+    filled = [copy for part in unwritten if part.size for copy in fills(part, result.dtype.itemsize)]
+    if filled:
+        pattern = copies.constant(element, pattern_size(filled))
+        for read, written in filled:
+            copies.copy(pattern, read, result, written)

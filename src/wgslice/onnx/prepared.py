@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
@@ -14,10 +15,10 @@ from numpy.typing import NDArray
 from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.gpu.sink import RUNNING, Sink, sink
+from wgslice.gpu.sink import RUNNING, Sink, sink, using
 from wgslice.onnx.graph import FROM_SHAPES, Graph, Input, Node, fits_host
 from wgslice.onnx.rules import Call
-from wgslice.onnx.workspace import MemoryUse, Nested, Value, Workspace, as_value, each
+from wgslice.onnx.workspace import MemoryUse, Nested, Workspace, as_tensor, each
 from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import check_no_sequence
 from wgslice.tensors.tensor import Tensor
@@ -54,7 +55,7 @@ class PreparedModel(onnx.backend.base.BackendRep):
             name for node in graph.nodes for name in node.data if not node.on_host or name in large
         }
         self._constants = {
-            name: Value.of(asarray(array, device=device))
+            name: asarray(array, device=device)
             for name, array in graph.constants.items()
             if name in self._data_names
         }
@@ -100,8 +101,8 @@ class PreparedModel(onnx.backend.base.BackendRep):
         with self._running(inputs) as names:
             workspace = names.workspace
             for name in self.output_names:
-                if name in names.values:
-                    names.hold(name, each(workspace.readable)(names.values[name]))
+                if name in names.values:  # packed by copies of the same submission
+                    names.hold(name, each(packed)(names.values[name]))
             outputs: Any = tuple(
                 each(workspace.read)(names.values[name])
                 if name in names.values
@@ -132,7 +133,7 @@ class PreparedModel(onnx.backend.base.BackendRep):
         with self._running(inputs) as names:
             workspace = names.workspace
             values = [each(workspace.export)(names.on_gpu(name)) for name in self.output_names]
-            workspace.submit()
+            workspace.submit_all()
             return cast("tuple[Tensor, ...]", tuple(each(workspace.tensor)(value) for value in values))
 
     @contextmanager
@@ -141,25 +142,26 @@ class PreparedModel(onnx.backend.base.BackendRep):
         given = bind(inputs, self._graph, self.device)
         constants = self._graph.constants.items()
         receiver = sink()
-        last = self._kept.get(RUNNING)
         # pop is atomic: no lock is needed
-        workspace = self._kept.pop(receiver, None) or Workspace(self.device, last.constants if last else {})
+        workspace = self._kept.pop(receiver, None) or Workspace(self.device)
+        workspace.begin(receiver)
         try:
             names = Names(workspace, {name: array for name, array in constants if name not in given})
             for name, value in self._constants.items():
                 if name not in given:
                     names.hold(name, value)
-            workspace.label = "inputs"
-            for name, one in given.items():
-                names.add_input(name, one, is_data=name in self._data_names)
-            for node, expiring in zip(self._graph.nodes, self._last_uses, strict=True):
-                workspace.label = node.label
-                with named(node.label):
-                    run_node(names, node)
-                for name in expiring:
-                    names.forget(name)
-            workspace.label = "outputs"
-            yield names
+            with using(workspace):
+                workspace.start("inputs")
+                for name, one in given.items():
+                    names.add_input(name, one, is_data=name in self._data_names)
+                for node, expiring in zip(self._graph.nodes, self._last_uses, strict=True):
+                    workspace.start(node.label)
+                    with named(node.label):
+                        run_node(names, node)
+                    for name in expiring:
+                        names.forget(name)
+                workspace.start("outputs")
+                yield names
             workspace.end()
         finally:
             workspace.begin()
@@ -167,6 +169,11 @@ class PreparedModel(onnx.backend.base.BackendRep):
 
     def __repr__(self) -> str:
         return f"PreparedModel(inputs={self.input_names}, outputs={self.output_names}, device={self.device})"
+
+
+def packed(x: Tensor) -> Tensor:
+    """The tensor itself if it is packed, else a packed copy."""
+    return x if x.is_packed else x.copy()
 
 
 def check_no_options(function: str, options: Mapping[str, Any]) -> None:
@@ -180,10 +187,10 @@ class Names:
 
     def __init__(self, workspace: Workspace, arrays: dict[str, NDArray[Any] | None]) -> None:
         self.workspace = workspace
-        self.values: dict[str, Nested[Value]] = {}  # on the GPU, held
+        self.values: dict[str, Nested[Tensor]] = {}  # on the GPU, held
         self.arrays = arrays  # on the host; None for an absent input
 
-    def hold(self, name: str, value: Nested[Value]) -> None:
+    def hold(self, name: str, value: Nested[Tensor]) -> None:
         """Store a value on the GPU, and keep its memory."""
         self.workspace.hold(value)
         self.values[name] = value
@@ -191,30 +198,30 @@ class Names:
     def add_input(self, name: str, given: Given, *, is_data: bool) -> None:
         """Store a caller's input; parameters stay on the host until the GPU needs them."""
         if is_data or isinstance(given, Tensor):
-            self.hold(name, each(self.workspace.upload)(given))
+            self.hold(name, each(partial(asarray, device=self.workspace.device))(given))
         if given is None or isinstance(given, np.ndarray):
             self.arrays[name] = given
         elif name not in self.values:
             self.arrays[name] = np.asarray(given)
 
-    def on_gpu(self, name: str) -> Nested[Value]:
+    def on_gpu(self, name: str) -> Nested[Tensor]:
         """A value on the GPU, uploaded if necessary; None for an empty name."""
         if name and name not in self.values:
             array = self.arrays[name]
-            self.hold(name, None if array is None else self.workspace.upload(array))
+            self.hold(name, None if array is None else asarray(array, device=self.workspace.device))
         return self.values[name] if name else None
 
     def on_host(self, position: int, name: str) -> NDArray[Any] | None:
         """A node's input on the host, read back if necessary; None for an empty name."""
         if name and name not in self.arrays:
-            self.arrays[name] = self.workspace.read(as_value(position, self.values[name]))
+            self.arrays[name] = self.workspace.read(as_tensor(position, self.values[name]))
         return self.arrays[name] if name else None
 
     def placeholder(self, position: int, name: str) -> NDArray[Any]:
         """An array with the sizes and dtype of a node's input; its elements are not read back."""
         known = self.arrays.get(name)
         if known is None:
-            value = as_value(position, self.values.get(name))
+            value = as_tensor(position, self.values.get(name))
             known = np.broadcast_to(np.zeros((), value.dtype), value.shape)
         return known
 
@@ -233,7 +240,7 @@ def run_node(names: Names, node: Node) -> None:
     assert node.rule is not None
     data = [names.on_gpu(name) for name in node.data]
     parameters = {position: names.on_host(position, name) for position, name in node.parameters.items()}
-    call = Call(names.workspace, node.version, node.attributes, data, parameters, len(node.outputs))
+    call = Call(names.workspace.device, node.version, node.attributes, data, parameters, len(node.outputs))
     for name, value in zip(node.outputs, node.rule.run(call), strict=True):
         if name:
             names.hold(name, value)

@@ -12,15 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.arguments import checked_shape, distinct_axes, integers
-from wgslice.dialects.advanced import advanced_index
 from wgslice.dialects.converters import onnx_slice
 from wgslice.errors import named
+from wgslice.gpu.device import Device
 from wgslice.layout import Layout
 from wgslice.layout_rules import parts, permuted, repeated_to, squeezed, unsqueezed
 from wgslice.numpy_protocol import copies
-from wgslice.numpy_protocol.copies import check_joinable, extended, joined, triangle, with_border
-from wgslice.onnx.workspace import Nested, Value, Workspace, as_value
-from wgslice.tensors.placed import as_assigned
+from wgslice.numpy_protocol.copies import Copies, check_joinable, extended, joined, triangle, with_border
+from wgslice.onnx.workspace import Nested, as_tensor
+from wgslice.tensors.creation import asarray
+from wgslice.tensors.placed import as_assigned, viewed
+from wgslice.tensors.tensor import Tensor, allocate
 
 MODES = "constant", "edge", "reflect", "wrap"
 
@@ -29,30 +31,30 @@ MODES = "constant", "edge", "reflect", "wrap"
 class Call:
     """A node to run, with its inputs and attributes."""
 
-    workspace: Workspace
+    device: Device
     version: int  # of the operator, the opset that introduced it
     attributes: Mapping[str, Any]
-    data: Sequence[Nested[Value]]  # the inputs with elements to move
+    data: Sequence[Nested[Tensor]]  # the inputs with elements to move
     parameters: Mapping[int, NDArray[Any] | None]  # the others by position; None if absent
     output_count: int
 
     @property
-    def x(self) -> Value:
+    def x(self) -> Tensor:
         """The first input."""
-        return as_value(0, self.data[0])
+        return as_tensor(0, self.data[0])
 
     def axis(self, default: int = 0) -> int:
         """The attribute `axis`, normalized to non-negative."""
         (axis,) = distinct_axes("axis", self.attributes.get("axis", default), self.x.ndim)
         return axis
 
-    def viewed(self, layout: Layout) -> list[Value]:
+    def viewed(self, layout: Layout) -> list[Tensor]:
         """The output of an operator that is a view of the first input."""
-        return [self.x.viewed(layout)]
+        return [viewed(self.x, layout)]
 
-    def reshaped(self, sizes: Sequence[int]) -> list[Value]:
+    def reshaped(self, sizes: Sequence[int]) -> list[Tensor]:
         """The output of an operator that reshapes the first input."""
-        return [self.workspace.reshaped(self.x, sizes)]
+        return [self.x.reshape(tuple(sizes))]
 
     def integers(self, name: str, *, position: int, since: int) -> tuple[int, ...] | None:
         """A parameter that is an attribute before version `since`, else an input."""
@@ -75,7 +77,7 @@ class Call:
         return given.astype(np.int64)
 
 
-def slice_(call: Call) -> list[Value]:
+def slice_(call: Call) -> list[Tensor]:
     """Slice."""
     axes = call.integers("axes", position=3, since=10)
     steps = call.integers("steps", position=4, since=10)
@@ -85,7 +87,7 @@ def slice_(call: Call) -> list[Value]:
     return call.viewed(call.x.layout.select(selection.items))
 
 
-def split(call: Call) -> list[Value]:
+def split(call: Call) -> list[Tensor]:
     """Split."""
     axis = call.axis()
     size, count = call.x.shape[axis], call.output_count
@@ -103,16 +105,16 @@ def split(call: Call) -> list[Value]:
         raise ValueError(
             f"split = {given}: must be {count} sizes of at least 0, one an output, that add up to {size}"
         )
-    return [call.x.viewed(part) for part in parts(call.x.layout, axis, tuple(given))]
+    return [viewed(call.x, part) for part in parts(call.x.layout, axis, tuple(given))]
 
 
-def transpose(call: Call) -> list[Value]:
+def transpose(call: Call) -> list[Tensor]:
     """Transpose."""
     with named("permute"):
         return call.viewed(permuted(call.x.layout, call.attributes.get("perm", range(call.x.ndim)[::-1])))
 
 
-def reshape(call: Call) -> list[Value]:
+def reshape(call: Call) -> list[Tensor]:
     """Reshape."""
     shape = call.required("shape", position=1, since=5)
     if call.attributes.get("allowzero", 0):
@@ -126,14 +128,14 @@ def reshape(call: Call) -> list[Value]:
     return call.reshaped(sizes)
 
 
-def squeeze(call: Call) -> list[Value]:
+def squeeze(call: Call) -> list[Tensor]:
     """Squeeze."""
     axes = call.integers("axes", position=1, since=13)
     with named("squeeze"):
         return call.viewed(squeezed(call.x.layout, None if call.version < 13 and not axes else axes))
 
 
-def flatten(call: Call) -> list[Value]:
+def flatten(call: Call) -> list[Tensor]:
     """Flatten."""
     axis, rank = call.attributes.get("axis", 1), call.x.ndim
     if not -rank <= axis <= rank:
@@ -142,13 +144,13 @@ def flatten(call: Call) -> list[Value]:
     return call.reshaped((prod(call.x.shape[:outer]), prod(call.x.shape[outer:])))
 
 
-def expand(call: Call) -> list[Value]:
+def expand(call: Call) -> list[Tensor]:
     """Expand, with bidirectional broadcasting."""
     shape = checked_shape(call.required("shape", position=1, since=8))
     return call.viewed(repeated_to(call.x.layout, np.broadcast_shapes(call.x.shape, shape)))
 
 
-def move_blocks(call: Call, *, to_depth: bool) -> list[Value]:
+def move_blocks(call: Call, *, to_depth: bool) -> list[Tensor]:
     """SpaceToDepth, or DepthToSpace: split dimensions by the block size, permute, and join them."""
     block, mode = call.attributes["blocksize"], call.attributes.get("mode", b"DCR").decode()
     if call.x.ndim != 4:
@@ -173,23 +175,24 @@ def move_blocks(call: Call, *, to_depth: bool) -> list[Value]:
         axes = (0, 1, 4, 2, 5, 3) if columns_first else (0, 3, 4, 1, 5, 2)
         sizes = n, depth, h * block, w * block
     (split_input,) = call.reshaped(split_shape)
-    return [call.workspace.reshaped(split_input.viewed(permuted(split_input.layout, axes)), sizes)]
+    return [split_input.transpose(axes).reshape(sizes)]
 
 
-def concat(call: Call) -> list[Value]:
+def concat(call: Call) -> list[Tensor]:
     """Concat."""
     axis = call.axis(default=1)
-    values = [as_value(number, given) for number, given in enumerate(call.data)]
+    values = [as_tensor(number, given) for number, given in enumerate(call.data)]
     for number, value in enumerate(values):
         if value.dtype != call.x.dtype:
             raise TypeError(f"input {number} has dtype {value.dtype}: must be {call.x.dtype} as input 0 has")
     check_joinable([value.shape for value in values], axis, "input {}")
     if len(values) == 1:
         return values
-    return [joined(call.workspace, values, [value.layout for value in values], axis)]
+    with Copies(values, "input {}") as copied:
+        return [joined(copied, values, [value.layout for value in values], axis)]
 
 
-def pad(call: Call) -> list[Value]:
+def pad(call: Call) -> list[Tensor]:
     """Pad, in all of its modes."""
     x, name = call.x, "paddings" if call.version == 1 else "pads"
     amounts = call.required(name, position=1, since=11)
@@ -217,7 +220,7 @@ def pad(call: Call) -> list[Value]:
     if not any(map(any, widths)):
         return [x]
     if 0 in sizes:
-        return [call.workspace.empty(sizes, x.dtype)]
+        return [allocate(sizes, x.dtype, x.device)]
     cropped = x.layout.select(
         [
             range(size)[max(-before, 0) : max(size + behind, 0)]
@@ -226,14 +229,16 @@ def pad(call: Call) -> list[Value]:
     )
     added = [(max(before, 0), max(behind, 0)) for before, behind in widths]
     if mode != "constant":
-        return [extended(call.workspace, x, cropped, added, mode)]
+        with Copies([x]) as copied:
+            return [extended(copied, x, cropped, added, mode)]
     begins = [min(before, size) for (before, _), size in zip(added, sizes, strict=True)]
     inner = [range(begin, begin + size) for begin, size in zip(begins, cropped.sizes, strict=True)]
     constants = np.broadcast_to(as_assigned(value, x.dtype), (x.ndim, 2))
-    return [with_border(call.workspace, x, cropped, sizes, inner, constants)]
+    with Copies([x]) as copied:
+        return [with_border(copied, x, cropped, sizes, inner, constants)]
 
 
-def tile(call: Call) -> list[Value]:
+def tile(call: Call) -> list[Tensor]:
     """Tile: a view where only dimensions of size 1 are repeated."""
     x = call.x
     if call.version >= 6:
@@ -246,34 +251,36 @@ def tile(call: Call) -> list[Value]:
         raise ValueError(f"repeats = {counts}: must be {x.ndim}, one a dimension, each at least 0")
     if all(size == 1 or count == 1 for size, count in zip(x.shape, counts, strict=True)):
         return call.viewed(repeated_to(x.layout, [a * b for a, b in zip(x.shape, counts, strict=True)]))
-    return [copies.tile(call.workspace, x, x.layout, counts)]
+    with Copies([x]) as copied:
+        return [copies.tile(copied, x, x.layout, counts)]
 
 
-def constant_of_shape(call: Call) -> list[Value]:
+def constant_of_shape(call: Call) -> list[Tensor]:
     """ConstantOfShape: a view of one element."""
     value = np.asarray(call.attributes.get("value", np.zeros(1, np.float32)))
     shape = checked_shape(call.required("input", position=0, since=9))
-    element = call.workspace.upload(value.reshape(()))
-    return [element.viewed(repeated_to(element.layout, shape))]
+    element = asarray(value.reshape(()), device=call.device)
+    return [viewed(element, repeated_to(element.layout, shape))]
 
 
-def trilu(call: Call) -> list[Value]:
+def trilu(call: Call) -> list[Tensor]:
     """Trilu: a copy with zeros in the other triangle."""
     x = call.x
     if x.ndim < 2:
         raise ValueError(f"input of rank {x.ndim}: must have rank 2 at least, as a matrix has")
     (k,) = call.integers("k", position=1, since=14) or (0,)
-    return [triangle(call.workspace, x, x.layout, k, upper=bool(call.attributes.get("upper", 1)))]
+    with Copies([x]) as copied:
+        return [triangle(copied, x, x.layout, k, upper=bool(call.attributes.get("upper", 1)))]
 
 
-def gather(call: Call) -> list[Value]:
+def gather(call: Call) -> list[Tensor]:
     """Gather: a view where the indices are evenly spaced."""
     x, axis = call.x, call.axis()
     indices = within(call.indices(), x.shape[axis], axis)
     sizes = checked_shape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
     steps = np.diff(indices.reshape(-1))
     if (steps != steps[:1]).any():
-        return [call.workspace.gathered(x, [*[slice(None)] * axis, indices])]
+        return [x[(*[slice(None)] * axis, indices)]]
     step, first = (int(found.flat[0]) if found.size else 0 for found in (steps, indices))
     stride = x.strides[axis]
     among = [step * stride * each for each in Layout.packed(indices.shape).strides]
@@ -291,7 +298,7 @@ def within(indices: NDArray[np.int64], size: int, axis: int) -> NDArray[np.int64
     return np.where(indices < 0, indices + size, indices)
 
 
-def gather_elements(call: Call) -> list[Value]:
+def gather_elements(call: Call) -> list[Tensor]:
     """GatherElements: one index per element."""
     x, axis = call.x, call.axis()
     indices = within(call.indices(), x.shape[axis], axis)
@@ -302,10 +309,10 @@ def gather_elements(call: Call) -> list[Value]:
             raise ValueError(f"indices have size {size} in dimension {other}: must be at most {most}")
     key: list[Any] = [*np.indices(indices.shape, sparse=True)]
     key[axis] = indices
-    return [call.workspace.gathered(x, key)]
+    return [x[tuple(key)]]
 
 
-def reverse_sequence(call: Call) -> list[Value]:
+def reverse_sequence(call: Call) -> list[Tensor]:
     """ReverseSequence: one index per step of each sequence."""
     x = call.x
     batch_axis, time_axis = call.attributes.get("batch_axis", 1), call.attributes.get("time_axis", 0)
@@ -320,12 +327,12 @@ def reverse_sequence(call: Call) -> list[Value]:
         raise ValueError(f"sequence_lens = {given}: must be {batch}, one a sequence, each 0 to {time}")
     lengths, steps = np.array(given, np.int64)[:, None], np.arange(time)
     key = [np.arange(batch)[:, None], np.where(steps < lengths, lengths - 1 - steps, steps)]
-    return [call.workspace.gathered(x, key if batch_axis == 0 else [each.T for each in reversed(key)])]
+    return [x[tuple(key if batch_axis == 0 else [each.T for each in reversed(key)])]]
 
 
-def scatter_nd(call: Call) -> list[Value]:
+def scatter_nd(call: Call) -> list[Tensor]:
     """ScatterND without a reduction; of equal indices the last is written."""
-    x, updates, indices = call.x, as_value(2, call.data[1]), call.indices()
+    x, updates, indices = call.x, as_tensor(2, call.data[1]), call.indices()
     if updates.dtype != x.dtype:
         raise TypeError(f"input 2 has dtype {updates.dtype}: must be {x.dtype} as input 0 has")
     if indices.ndim == 0 or not 1 <= indices.shape[-1] <= x.ndim:
@@ -340,17 +347,17 @@ def scatter_nd(call: Call) -> list[Value]:
             f"and the input has sizes {x.shape}"
         )
     if indices.ndim == 1:  # one index
-        indices, updates = indices[None], updates.viewed(unsqueezed(updates.layout, [0]))
+        indices, updates = indices[None], viewed(updates, unsqueezed(updates.layout, [0]))
     key = [within(indices[..., axis], x.shape[axis], axis) for axis in range(indexed)]
-    result = call.workspace.packed(x)
-    call.workspace.copy_at(advanced_index(x.shape, key), result, updates, reads=False)
+    result = x.copy()
+    result[tuple(key)] = updates
     return [result]
 
 
 class Rule(NamedTuple):
     """The function that runs an operator, and the positions of its data inputs; None if all are data."""
 
-    run: Callable[[Call], Sequence[Nested[Value]]]
+    run: Callable[[Call], Sequence[Nested[Tensor]]]
     data: Collection[int] | None = (0,)
 
     def positions(self, count: int) -> list[int]:

@@ -1,42 +1,31 @@
-"""The values of a running graph, the copies between them, and the buffers that values share."""
+"""Tensors of a running graph: copies are listed, then share buffers and run in one submission."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.arguments import checked_shape
-from wgslice.dialects.advanced import AdvancedSelection, advanced_index
-from wgslice.dialects.basic import numpy_shape
-from wgslice.dtypes import DType, native_array
 from wgslice.errors import named
 from wgslice.gpu.device import Device, check_usable
 from wgslice.gpu.handles import check_alive
-from wgslice.gpu.protocols import Buffer
-from wgslice.gpu.recording import BoundLayout, Planning, Recorder, place
-from wgslice.gpu.sink import sink
+from wgslice.gpu.protocols import Buffer, Place
+from wgslice.gpu.recording import Recorder
+from wgslice.gpu.sink import RUNNING, ListedUpload, Listing, Recorded, Sink, using
 from wgslice.layout import Layout
-from wgslice.layout_rules import reshaped
-from wgslice.plans.copy import plan_anew, plan_copy, planned
-from wgslice.plans.gather import WindowCopy, indexed_windows
-from wgslice.plans.index_strategies import copy_at_once
-from wgslice.plans.plan import Planner
+from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.plans.profiles import SMALL_NBYTES
-from wgslice.tensors.creation import asarray
-from wgslice.tensors.placed import Shaped
+from wgslice.tensors.placed import fill
 from wgslice.tensors.tensor import Tensor
 
 T = TypeVar("T")
 R = TypeVar("R")
 Nested: TypeAlias = "T | list[Nested[T]] | None"  # one, a sequence, or an absent optional
-MAX_CONSTANTS = 16
-ConstantKey: TypeAlias = tuple[DType, bytes]  # of an element
 
 
 @dataclass(frozen=True)
@@ -71,13 +60,12 @@ class MemoryUse:
 
 @dataclass(eq=False)
 class Slot:
-    """Memory of a value; its buffer is assigned at submission."""
+    """Memory of a tensor; its buffer is assigned at submission."""
 
     nbytes: int
     label: str = ""
-    array: NDArray[np.uint8] | None = None  # bytes to upload before the recorded work
     exported: bool = False  # the caller keeps the buffer
-    first: int = sys.maxsize  # first and last task of a submission that uses it
+    first: int = sys.maxsize  # first and last copy of a submission that uses it; -1 for an upload
     last: int = -1
     buffer: Buffer | None = None
 
@@ -100,48 +88,18 @@ def needed_nbytes(slots: Iterable[Slot]) -> int:
     return max(slot.nbytes for slot in slots)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Value(Shaped):
-    """A layout in a caller's buffer, or in a slot whose buffer is assigned at submission."""
-
-    memory: Slot | Buffer
-    dtype: DType
-    layout: Layout
-
-    @classmethod
-    def of(cls, tensor: Tensor) -> Value:
-        """Wrap a caller's tensor."""
-        return cls(tensor.memory, tensor.dtype, tensor.layout)
-
-    @property
-    def buffer(self) -> Buffer:
-        """The buffer of this value; a slot has one after submission only."""
-        buffer = self.memory.buffer if isinstance(self.memory, Slot) else self.memory
-        assert buffer is not None
-        return buffer
-
-    @property
-    def bound_layout(self) -> BoundLayout:
-        """The bound layout of this value."""
-        return BoundLayout(self.buffer, self.layout, self.dtype.itemsize)
-
-    def viewed(self, layout: Layout) -> Value:
-        """Another view of the same memory."""
-        return Value(self.memory, self.dtype, layout)
-
-
-def as_value(position: int, given: Nested[Value]) -> Value:
+def as_tensor(position: int, given: Nested[Tensor]) -> Tensor:
     """A node's input; raises if it is not a tensor."""
-    if not isinstance(given, Value):
+    if not isinstance(given, Tensor):
         raise TypeError(f"input {position} is of type {type(given).__name__}: must be a tensor")
     return given
 
 
-def values_of(nested: Nested[Value]) -> Iterator[Value]:
-    """Yield the values of a nested value."""
+def tensors_of(nested: Nested[Tensor]) -> Iterator[Tensor]:
+    """Yield the tensors of a nested value."""
     if isinstance(nested, list):
         for item in nested:
-            yield from values_of(item)
+            yield from tensors_of(item)
     elif nested is not None:
         yield nested
 
@@ -157,187 +115,123 @@ def each(function: Callable[[T], R]) -> Callable[[Nested[T]], Nested[R]]:
     return of_all
 
 
-class Task(NamedTuple):
-    """A copy to record, and its label in errors."""
+class Workspace(Listing):
+    """Lists what the nodes of a graph do, then assigns buffers, and sends all on in one submission.
 
-    label: str
-    planner: Planner
-    source: Value
-    target: Value
-    planning: Planning
-
-
-class Workspace:
-    """Collects copies between values without buffers, then assigns buffers, records and submits.
-
-    Implements the sink protocol of the layout rules. Values with disjoint lifetimes share a buffer.
+    Tensors with disjoint lifetimes share a buffer.
     """
 
     makes_zeros = False  # since buffers are reused
 
-    def __init__(self, device: Device, constants: Mapping[ConstantKey, Value] | None = None) -> None:
+    def __init__(self, device: Device) -> None:
+        super().__init__()
         self.device = device
         self.memory: MemoryUse | None = None  # of the last run
         self.owned: list[Buffer] = []  # buffers of the last run, for the next one
-        self.constants = dict(constants or {})  # elements of borders, kept for all runs
         self.begin()
 
-    def begin(self) -> None:
-        """Start a run without held values."""
-        self.label = ""  # of the node that is being collected
-        self.tasks: list[Task] = []
-        self.waiting: list[Slot] = []  # without a buffer
-        self.slots: list[Slot] = []
-        self.held: Counter[int] = Counter()  # values in a slot, by its id
+    def begin(self, receiver: Sink = RUNNING) -> None:
+        """Start a run without held tensors; the receiver gets what is submitted."""
+        self.receiver = receiver
+        self.steps.clear()
+        self.label = ""  # of the node that is being listed
+        self.labels: list[str] = []  # of the steps
+        self.slots: dict[Buffer, Slot] = {}  # by placeholder
+        self.held: Counter[Buffer] = Counter()
         self.submissions = 0
+
+    def start(self, label: str) -> None:
+        """Label what is listed from now on, for errors of the submission."""
+        self.labels += [self.label] * (len(self.steps) - len(self.labels))
+        self.label = label
 
     def end(self) -> None:
         """Keep the buffers of this run for the next one, and note its memory use."""
-        buffers = {id(slot.buffer): slot.buffer for slot in self.slots if slot.buffer is not None}
-        given = {id(slot.buffer) for slot in self.slots if slot.exported}
-        self.owned = [buffer for key, buffer in buffers.items() if key not in given]
+        slots = self.slots.values()
+        buffers = dict.fromkeys(slot.buffer for slot in slots if slot.buffer is not None)
+        given = {slot.buffer for slot in slots if slot.exported}
+        self.owned = [buffer for buffer in buffers if buffer not in given]
         self.memory = MemoryUse(
-            peak_nbytes=sum(buffer.size for buffer in buffers.values()),
+            peak_nbytes=sum(buffer.size for buffer in buffers),
             buffers=len(buffers),
-            tensors_nbytes=sum(slot.nbytes for slot in self.slots),
-            tensors=len(self.slots),
+            tensors_nbytes=sum(slot.nbytes for slot in slots),
+            tensors=len(slots),
             submissions=self.submissions,
         )
 
-    def empty(
-        self,
-        sizes: Iterable[int],
-        dtype: DType,
-        *,
-        zeroed: bool = False,  # noqa: ARG002 -- part of the sink protocol
-    ) -> Value:
-        """A packed value with undefined content, even if `zeroed`."""
-        layout = Layout.packed(checked_shape(sizes))
-        slot = Slot(layout.size * dtype.itemsize, self.label)
-        self.waiting.append(slot)
-        self.slots.append(slot)
-        return Value(slot, dtype, layout)
+    def create_buffer(self, device: Device, nbytes: int, *, zeroed: bool = True) -> Buffer:
+        """Make a placeholder, which gets a buffer at the submission."""
+        made = super().create_buffer(device, nbytes, zeroed=False)
+        self.slots[made] = Slot(nbytes, self.label)
+        if zeroed:
+            words = Layout.packed((made.size // WORD_NBYTES,))
+            fill(Tensor(device, made, np.dtype(np.uint32), words), np.zeros(1, np.uint32))
+        return made
 
-    def upload(self, given: NDArray[Any] | Tensor) -> Value:
-        """A value of an array to upload, or of a tensor."""
-        if isinstance(given, Tensor):
-            return Value.of(given)
-        native = native_array(given)
-        value = self.empty(native.shape, native.dtype)
-        assert isinstance(value.memory, Slot)
-        value.memory.array, value.memory.first = native.reshape(-1).view(np.uint8), -1
-        return value
+    def constant(self, device: Device, values: NDArray[Any], count: int = 1) -> Buffer:
+        """Return the receiver's buffer, which no copy writes."""
+        return self.receiver.constant(device, values, count)
 
-    def constant(self, element: NDArray[Any], count: int) -> Value:
-        """A value of at least `count` copies of an element, cached for all runs."""
-        key = element.dtype, element.tobytes()
-        kept = self.constants.get(key)
-        if kept is None or kept.size < count:
-            if len(self.constants) >= MAX_CONSTANTS:
-                self.constants.clear()
-            kept = Value.of(asarray(np.full(count, element), device=self.device))
-            self.constants[key] = kept
-        return kept
-
-    def run(self, planner: Planner, source: Value, target: Value, planning: Planning = planned) -> None:
-        """Collect a task for a planner, unless the target is empty."""
-        if target.size:
-            for memory in (source.memory, target.memory):
-                if isinstance(memory, Slot):
-                    memory.first, memory.last = min(memory.first, len(self.tasks)), len(self.tasks)
-            self.tasks.append(Task(self.label, planner, source, target, planning))
-
-    def copy(self, source: Value, read: Layout, target: Value, written: Layout) -> None:
-        """Collect a copy between layouts of two values, of equal sizes and dtype."""
-        assert (source.dtype, read.sizes) == (target.dtype, written.sizes)
-        self.run(plan_copy, source.viewed(read), target.viewed(written))
-
-    def copy_at(self, selection: AdvancedSelection, tensor: Value, other: Value, *, reads: bool) -> None:
-        """Collect copies between the selected elements of a value and another value of their shape."""
-        if not other.size:
-            return
-        limits = self.device.limits
-        itemsize = tensor.dtype.itemsize
-        at_once = copy_at_once(selection, tensor.layout, other.layout, itemsize, limits, reads=reads)
-        if at_once:
-            copies: Iterable[WindowCopy] = [at_once]
-        else:
-            found = indexed_windows(selection, tensor.layout, other.layout, reads=reads)
-            if found is None:
-                other = self.packed(other)
-                found = indexed_windows(selection, tensor.layout, other.layout, reads=reads)
-            assert found is not None  # the dimensions of a packed value merge
-            copies = found.copies(limits)
-        source, target = (tensor, other) if reads else (other, tensor)
-        for planner, read, written in copies:
-            self.run(planner, source.viewed(read), target.viewed(written), plan_anew)
-
-    def gathered(self, x: Value, key: Sequence[Any]) -> Value:
-        """A copy of the elements that an index with int64 arrays selects."""
-        selection = advanced_index(x.shape, key)
-        result = self.empty(selection.shape, x.dtype)
-        self.copy_at(selection, x, result, reads=True)
-        return result
-
-    def reshaped(self, x: Value, shape: Sequence[int]) -> Value:
-        """Reshape a value, one size may be -1: a view where possible, else a packed copy."""
-        sizes = numpy_shape(shape, x.size)
-        layout = reshaped(x.layout, sizes)
-        return x.viewed(layout) if layout else self.packed(x).viewed(Layout.packed(sizes))
-
-    def packed(self, x: Value) -> Value:
-        """A packed copy."""
-        copied = self.empty(x.shape, x.dtype)
-        self.copy(x, x.layout, copied, copied.layout)
-        return copied
-
-    def readable(self, x: Value) -> Value:
-        """The value itself if it is packed, else a packed copy, so that readback needs no other."""
-        return x if x.is_packed else self.packed(x)
-
-    def submit(self) -> None:
-        """Assign buffers, then record and submit the collected tasks."""
-        callers = {id(task.source.memory): task for task in self.tasks}
-        for task in callers.values():
-            if not isinstance(task.source.memory, Slot):
-                with named(task.label):  # submitting a destroyed or mapped buffer would abort
-                    check_usable(self.device, task.source.memory)
-                    check_alive(self.device, task.source.memory)
-        self._assign_buffers()
-        for slot in self.waiting:
-            if slot.array is not None and slot.array.size:
-                assert slot.buffer is not None
-                with named(slot.label):
-                    sink().upload(self.device, slot.buffer, slot.array)
-                slot.array = None
-        if self.tasks:
-            with named(self.tasks[0].label):
-                encoder = sink().create_encoder(self.device)
-            recorder = Recorder(self.device, encoder)
-            for label, planner, source, target, planning in self.tasks:
+    def submit_all(self) -> None:
+        """Assign buffers, then upload, record and submit what is listed."""
+        self.start(self.label)
+        uploads: list[ListedUpload] = []
+        copies: list[tuple[str, Recorded]] = []
+        others: dict[Buffer, str] = {}  # buffers of no slot, with the label of their first use
+        for label, step in zip(self.labels, self.steps, strict=True):
+            if isinstance(step, ListedUpload):
+                slot = self.slots[step.place.buffer]
+                assert slot.last < 0, "an upload would overtake copies"
+                slot.first = -1
+                uploads.append(step)
+                continue
+            for recorded in step.recorded:
+                for buffer, _ in recorded.places:
+                    if buffer in self.slots:
+                        slot = self.slots[buffer]
+                        slot.first, slot.last = min(slot.first, len(copies)), len(copies)
+                    else:
+                        others.setdefault(buffer, label)
+                copies.append((label, recorded))
+        self.steps.clear()
+        self.labels.clear()
+        with using(self.receiver):
+            for buffer, label in others.items():  # submitting a destroyed or mapped one would abort
                 with named(label):
-                    sides = source.bound_layout, target.bound_layout
-                    recorder.add(*place(self.device.limits, planner, *sides, planning=planning))
-            with named(label):
-                recorder.end()
-                sink().submit(self.device, encoder)
-            self.submissions += 1
-        self.tasks, self.waiting = [], []
+                    check_usable(self.device, buffer)
+                    check_alive(self.device, buffer)
+            self._assign_buffers(len(copies))
+            for (buffer, base), data, _ in uploads:
+                with named(self.slots[buffer].label):
+                    self.receiver.upload(self.device, self.real(buffer), data, base)
+            if copies:
+                self._record(copies)
 
-    def _assign_buffers(self) -> None:
-        """Assign each waiting slot a buffer: exported slots their own, others one per group."""
-        for slot in self.waiting:
-            slot.first = min(slot.first, len(self.tasks))
-            if self.held[id(slot)]:
-                slot.last = len(self.tasks)
-        held = [slot for slot in self.slots if self.held[id(slot)]]
-        used = [side.memory for task in self.tasks for side in (task.source, task.target)]
-        busy = {id(memory.buffer if isinstance(memory, Slot) else memory) for memory in (*held, *used)}
-        assigned = [slot.buffer for slot in self.slots if slot.buffer is not None and not slot.exported]
-        kept = {id(buffer): buffer for buffer in (*self.owned, *assigned)}
-        free = [buffer for key, buffer in kept.items() if key not in busy]
-        alone = [[slot] for slot in self.waiting if slot.exported]
-        sharing = group_by_lifetime(slot for slot in self.waiting if not slot.exported)
+    def _record(self, copies: Sequence[tuple[str, Recorded]]) -> None:
+        """Record copies between assigned buffers, and submit them."""
+        with named(copies[0][0]):
+            recorder = Recorder(self.device, self.receiver.create_encoder(self.device))
+        for label, (plan, places) in copies:
+            with named(label):
+                recorder.add(plan, [Place(self.real(buffer), base) for buffer, base in places])
+        with named(copies[-1][0]):
+            recorder.end()
+            self.receiver.submit(self.device, recorder.encoder)
+        self.submissions += 1
+
+    def _assign_buffers(self, count: int) -> None:
+        """Assign each slot without a buffer one: exported slots their own, others one per group."""
+        waiting = {buffer: slot for buffer, slot in self.slots.items() if slot.buffer is None}
+        for placeholder, slot in waiting.items():
+            slot.first = min(slot.first, count)
+            if self.held[placeholder]:
+                slot.last = count
+        assigned = [(made, slot) for made, slot in self.slots.items() if slot.buffer and not slot.exported]
+        kept = {*self.owned, *(slot.buffer for _, slot in assigned if slot.buffer)}
+        busy = {slot.buffer for made, slot in assigned if self.held[made] or slot.last >= 0}
+        free = [buffer for buffer in kept if buffer not in busy]
+        alone = [[slot] for slot in waiting.values() if slot.exported]
+        sharing = group_by_lifetime(slot for slot in waiting.values() if not slot.exported)
         for slots in sorted((*sharing, *alone), key=needed_nbytes, reverse=True):
             nbytes = needed_nbytes(slots)
             most = 0 if slots[0].exported else max(2 * nbytes, SMALL_NBYTES)
@@ -347,32 +241,39 @@ class Workspace:
                 free.remove(buffer)
             else:
                 with named(slots[0].label):
-                    buffer = sink().create_buffer(self.device, nbytes, zeroed=False)
+                    buffer = self.receiver.create_buffer(self.device, nbytes, zeroed=False)
             for slot in slots:
                 slot.buffer = buffer
+        for slot in self.slots.values():
+            slot.last = -1  # of the next submission
 
-    def tensor(self, x: Value) -> Tensor:
-        """A submitted value as a tensor."""
-        return Tensor(self.device, x.buffer, x.dtype, x.layout)
+    def real(self, buffer: Buffer) -> Buffer:
+        """The buffer of a placeholder; any other buffer is its own."""
+        slot = self.slots.get(buffer)
+        return buffer if slot is None or slot.buffer is None else slot.buffer
 
-    def read(self, x: Value) -> NDArray[Any]:
-        """Submit the collected tasks, and read a value back."""
-        self.submit()
-        return self.tensor(x).numpy()
+    def tensor(self, x: Tensor) -> Tensor:
+        """A submitted tensor in its buffer."""
+        return Tensor(self.device, self.real(x.memory), x.dtype, x.layout)
 
-    def hold(self, nested: Nested[Value]) -> None:
-        """Keep the memory of values."""
-        self.held.update(id(value.memory) for value in values_of(nested))
+    def read(self, x: Tensor) -> NDArray[Any]:
+        """Submit what is listed, and read a tensor back."""
+        self.submit_all()
+        with using(self.receiver):
+            return self.tensor(x).numpy()
 
-    def drop(self, nested: Nested[Value]) -> None:
-        """Release the memory of held values, unless another held value shares it."""
-        self.held.subtract(id(value.memory) for value in values_of(nested))
+    def hold(self, nested: Nested[Tensor]) -> None:
+        """Keep the memory of tensors."""
+        self.held.update(x.memory for x in tensors_of(nested))
 
-    def export(self, x: Value) -> Value:
-        """A held value for the caller to keep: packed, in a buffer that is never reused."""
-        slot = x.memory
-        own = isinstance(slot, Slot) and slot.buffer is None and not slot.exported and x.nbytes == slot.nbytes
-        kept = x if own and x.is_packed else self.packed(x)
-        assert isinstance(kept.memory, Slot)
-        kept.memory.exported = True
+    def drop(self, nested: Nested[Tensor]) -> None:
+        """Release the memory of held tensors, unless another held tensor shares it."""
+        self.held.subtract(x.memory for x in tensors_of(nested))
+
+    def export(self, x: Tensor) -> Tensor:
+        """A held tensor for the caller to keep: packed, in a buffer that is never reused."""
+        slot = self.slots.get(x.memory)
+        own = slot is not None and slot.buffer is None and not slot.exported and x.nbytes == slot.nbytes
+        kept = x if own and x.is_packed else x.copy()
+        self.slots[kept.memory].exported = True
         return kept
