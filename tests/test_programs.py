@@ -191,6 +191,31 @@ def test_a_cache_step_moves_by_its_offsets_and_makes_nothing(
     assert np.array_equal(cache.numpy(), expected)
 
 
+def test_tensors_used_one_after_another_share_a_buffer(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def chain(x: Any) -> Any:
+        for _ in range(6):
+            x = x.T[::-1].copy()
+        return x
+
+    array = np.arange(600, dtype=np.uint32).reshape(20, 30)
+    x = wg.asarray(array, device=device)
+    program = wg.capture(chain, x=x)
+    sizes = []
+    make = device.new_buffer
+
+    def sized(size: int, usage: int) -> Any:
+        sizes.append(size)
+        return make(size, usage)
+
+    monkeypatch.setattr(device, "new_buffer", sized)
+    found = [program(x=x).numpy() for _ in range(2)]
+    assert sizes.count(array.nbytes) == 3  # two in turn, and that of the result
+    expected = chain(array)
+    assert all(np.array_equal(each, expected) for each in found)
+
+
 def test_the_last_writer_wins_in_each_replay(device: wg.Device) -> None:
     """Winner indices of an earlier replay, with other offsets, do not count."""
     values = np.arange(1, 9, dtype=np.int32).reshape(4, 2)

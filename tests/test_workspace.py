@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import wgslice as wg
 from wgslice.gpu.sink import using
-from wgslice.onnx.workspace import Nested, Slot, Workspace, as_tensor, each, group_by_lifetime, tensors_of
+from wgslice.onnx.workspace import Nested, Workspace, as_tensor, each, tensors_of
+from wgslice.programs.lifetimes import Lifetime, group_by_lifetime
 
 lifetimes = st.lists(
     st.tuples(st.integers(1, 99), st.integers(0, 12), st.integers(0, 5)), min_size=1, max_size=20
@@ -23,7 +24,7 @@ lifetimes = st.lists(
 def test_no_group_is_superfluous_or_used_twice_at_once(
     drawn: list[tuple[int, int, int]],
 ) -> None:
-    slots = [Slot(nbytes, first=first, last=first + length) for nbytes, first, length in drawn]
+    slots = [Lifetime(nbytes, first=first, last=first + length) for nbytes, first, length in drawn]
     groups = group_by_lifetime(slots)
     assert sorted(map(id, slots)) == sorted(id(slot) for group in groups for slot in group)
     for group in groups:
@@ -44,7 +45,7 @@ def test_no_group_is_superfluous_or_used_twice_at_once(
     ],
 )
 def test_a_chain_needs_two_buffers(sizes: list[int], expected: int) -> None:
-    slots = [Slot(nbytes, first=step, last=step + 1) for step, nbytes in enumerate(sizes)]
+    slots = [Lifetime(nbytes, first=step, last=step + 1) for step, nbytes in enumerate(sizes)]
     groups = group_by_lifetime(slots)
     assert len(groups) == 2
     assert sum(max(slot.nbytes for slot in group) for group in groups) == expected

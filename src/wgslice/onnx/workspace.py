@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -20,6 +19,7 @@ from wgslice.gpu.sink import RUNNING, ListedUpload, Listing, Recorded, Sink, usi
 from wgslice.layout import Layout
 from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.plans.profiles import SMALL_NBYTES
+from wgslice.programs.lifetimes import Lifetime, group_by_lifetime, needed_nbytes
 from wgslice.tensors.placed import fill
 from wgslice.tensors.tensor import Tensor
 
@@ -59,33 +59,12 @@ class MemoryUse:
 
 
 @dataclass(eq=False)
-class Slot:
-    """Memory of a tensor; its buffer is assigned at submission."""
+class Slot(Lifetime):
+    """Memory of a tensor in a submission; its buffer is assigned when that is made. Uploads are at -1."""
 
-    nbytes: int
     label: str = ""
     exported: bool = False  # the caller keeps the buffer
-    first: int = sys.maxsize  # first and last copy of a submission that uses it; -1 for an upload
-    last: int = -1
     buffer: Buffer | None = None
-
-
-def group_by_lifetime(slots: Iterable[Slot]) -> list[list[Slot]]:
-    """Group slots with disjoint lifetimes: each joins the finished group that it enlarges least."""
-    groups: list[list[Slot]] = []
-    for slot in sorted(slots, key=lambda slot: slot.first):
-        done = [group for group in groups if group[-1].last < slot.first]
-        if done:
-            growths = [(max(slot.nbytes - nbytes, 0), nbytes) for nbytes in map(needed_nbytes, done)]
-            done[growths.index(min(growths))].append(slot)
-        else:
-            groups.append([slot])
-    return groups
-
-
-def needed_nbytes(slots: Iterable[Slot]) -> int:
-    """The bytes of a buffer that slots share."""
-    return max(slot.nbytes for slot in slots)
 
 
 def as_tensor(position: int, given: Nested[Tensor]) -> Tensor:
@@ -162,7 +141,7 @@ class Workspace(Listing):
     def create_buffer(self, device: Device, nbytes: int, *, zeroed: bool = True) -> Buffer:
         """Make a placeholder, which gets a buffer at the submission."""
         made = super().create_buffer(device, nbytes, zeroed=False)
-        self.slots[made] = Slot(nbytes, self.label)
+        self.slots[made] = Slot(nbytes, label=self.label)
         if zeroed:
             words = Layout.packed((made.size // WORD_NBYTES,))
             fill(Tensor(device, made, np.dtype(np.uint32), words), np.zeros(1, np.uint32))
@@ -188,8 +167,7 @@ class Workspace(Listing):
             for recorded in step.recorded:
                 for buffer, _ in recorded.places:
                     if buffer in self.slots:
-                        slot = self.slots[buffer]
-                        slot.first, slot.last = min(slot.first, len(copies)), len(copies)
+                        self.slots[buffer].extend(len(copies))
                     else:
                         others.setdefault(buffer, label)
                 copies.append((label, recorded))

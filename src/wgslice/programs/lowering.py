@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from wgslice.layout import Layout, whole_words
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.plans.steps import BufferCopies, Clear, Memory, TextureCopy
+from wgslice.programs.lifetimes import Lifetime, group_by_lifetime
 from wgslice.programs.parameters import Parameter, extent_of
 
 
@@ -81,6 +83,30 @@ def steps_of(device: Device, recorded: Recorded) -> Iterator[Step]:
         if isinstance(step, TextureCopy):
             raise CaptureRefused("textures are copied, which no program does: copy before or after it")
         yield Step(step if isinstance(step, Clear | BufferCopies) else kernel_call(step), places)
+
+
+@dataclass(eq=False)
+class Temporary(Lifetime):
+    """The lifetime of a program's own buffer, within a replay."""
+
+    buffer: Buffer | None = None  # the placeholder
+    is_written: bool = False  # by the first step that uses it
+
+
+def shared(steps: Sequence[Step], own: Sequence[Buffer], lasting: Collection[Buffer]) -> list[list[Buffer]]:
+    """Group placeholders that share a buffer, since steps use one after another; `lasting` ones are alone.
+
+    What a step reads before any has written it relies on zeros, and is alone too.
+    """
+    found = {each: Temporary(each.size, buffer=each) for each in own if each not in lasting}
+    for number, step in enumerate(steps):
+        for buffer in {each.buffer for each in step.places} & found.keys():
+            temporary = found[buffer]
+            temporary.is_written = temporary.is_written or (temporary.last < 0 and buffer in step.written)
+            temporary.extend(number)
+    groups = group_by_lifetime(each for each in found.values() if each.is_written)
+    alone = [[each] for each in own if each not in found or not found[each].is_written]
+    return alone + [[each.buffer for each in group if each.buffer is not None] for group in groups]
 
 
 def isolated(parameters: Sequence[Parameter], steps: Sequence[Step]) -> list[Step]:

@@ -25,7 +25,7 @@ from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.explain import Explanation, Submission
 from wgslice.plans.copy import planned_without
 from wgslice.plans.plan import Plan
-from wgslice.programs.lowering import Step, isolated, lowered, lowered_plans
+from wgslice.programs.lowering import Step, isolated, lowered, lowered_plans, shared
 from wgslice.programs.parameters import Given, Parameter
 from wgslice.programs.saving import save
 from wgslice.tensors.placed import check_tensor
@@ -91,11 +91,14 @@ class Program:
         self._run = run
         self._written = {buffer for step in run for buffer in step.written}
         found = dict.fromkeys(place.buffer for step in run for place in step.places)
-        found |= dict.fromkeys(each.memory for each in tensors_of(self._result))
-        self._own = {buffer: self._own[buffer] for buffer in found if buffer in self._own}
+        returned = {each.memory for each in tensors_of(self._result)}
+        found |= dict.fromkeys(returned)
+        lasting = self._contents.keys() | returned
+        self._own = {buffer: place for buffer, place in self._own.items() if buffer in lasting}
         self._closed_over = [(OTHERS, each) for each in found if not isinstance(each, Placeholder)]
         given = {each.buffer for each in self._parameters.values()}
-        self._placeholders = [each for each in found if isinstance(each, Placeholder) and each not in given]
+        own = [each for each in found if isinstance(each, Placeholder) and each not in given]
+        self._groups = shared(run, own, lasting)  # placeholders of one buffer each
         self._commands: list[Command] = []  # of the steps, made when buffers are first bound
         program = proxy(self)  # no reference cycle, which would keep buffers until garbage is collected
         self._bound = lru_cache(maxsize=MAX_BINDINGS)(lambda *given: program._bind(*given))
@@ -239,12 +242,14 @@ class Program:
                     self.device.pipelines.bound(command) if isinstance(command, KernelCall) else command
                     for command, _ in self._run
                 ]
-        for placeholder in self._placeholders:
-            if placeholder not in self._own:
-                buffer = sink().create_buffer(self.device, placeholder.size)
-                if placeholder in self._contents:
-                    sink().upload(self.device, buffer, self._contents[placeholder])
-                self._own[placeholder] = Place(buffer)
+        for placeholders in self._groups:
+            if placeholders[0] not in self._own:
+                size = max(each.size for each in placeholders)
+                place = Place(sink().create_buffer(self.device, size))
+                for placeholder in placeholders:
+                    if placeholder in self._contents:
+                        sink().upload(self.device, place.buffer, self._contents[placeholder])
+                    self._own[placeholder] = place
 
     def _checked(self, bindings: Mapping[str, Binding]) -> BoundProgram:
         """Check bindings, and return the program with their buffers."""
