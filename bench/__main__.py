@@ -19,6 +19,18 @@ from bench.schedule import contest, say_what_is_left, scheduled
 
 
 def main() -> int:
+    """Run the benchmark that the command line asks for, and write the pages if its results are kept."""
+    status = run()
+    from bench import report
+
+    if report.kept:
+        from bench.results_page import write_pages  # loads matplotlib
+
+        write_pages()
+    return status
+
+
+def run() -> int:
     """Run the benchmark that the command line asks for."""
     arguments = parse()
     if arguments.list_rivals:

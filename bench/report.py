@@ -247,17 +247,18 @@ def write_json(content: Mapping[str, Any], path: Path) -> None:
         part.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
 
 
+kept: list[Path] = []  # results that this process has kept
+
+
 def keep(
     console: Console,
     content: Mapping[str, Any],
     path: Path,
     draw: Callable[[Mapping[str, Any], Path], None] | None = None,
 ) -> None:
-    """Write the results of a complete run, their picture, and the pages that show them."""
-    from bench.results_page import write_pages  # imported here: it loads matplotlib
-
+    """Write the results of a complete run and their picture; `bench` writes the pages that show them."""
     write_json(content, path)
     if draw:
         draw(content, path.with_suffix(".png"))
-    write_pages()
+    kept.append(path)
     console.print(f"kept in {path.relative_to(ROOT)}{' and .png' if draw else ''}, and on the pages")

@@ -142,6 +142,19 @@ def test_tests_import_few_private_modules() -> None:
     assert "plans.kernels" in counts["test_kernels.py"]
 
 
+def test_imports_of_the_bench_have_no_cycle() -> None:
+    root = Path(__file__).parents[1]
+    paths = {
+        ".".join(path.relative_to(root).with_suffix("").parts): path for path in root.glob("bench/**/*.py")
+    }
+    graph: dict[str, set[str]] = {}
+    for name, path in paths.items():
+        imported = imports(path, calls=False)
+        graph[name] = {*imported, *(each.rpartition(".")[0] for each in imported)} & paths.keys()
+    assert len(graph["bench.__main__"]) > 5
+    TopologicalSorter(graph).prepare()  # raises CycleError
+
+
 HOST = {"wgpu": {"gpu.native"}, "wgslice.gpu.native": {"gpu.host"}}  # who may import what
 
 
