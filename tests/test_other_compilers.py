@@ -51,6 +51,17 @@ def written_components(module: str) -> list[str]:
     return found
 
 
+def uniform_components(module: str) -> list[str]:
+    """Components of uniform vectors at an index that varies.
+
+    From Tint's HLSL, FXC compares such an index with those of all vectors of the block, and takes seconds.
+    """
+    vectors = "|".join(re.findall(r"^ +(\w+): vec4<u32>,", module, re.MULTILINE))
+    arrays = "|".join(re.findall(r"^ +(\w+): array<vec4<u32>, \d+>,", module, re.MULTILINE))
+    component = rf"\bcopy\.(?:\w+\[[^\]]*\]\.)?(?:(?:{vectors})|(?:{arrays})\[[^\]]*\])\[[^\]]*\]"
+    return [found for found in re.findall(component, module) if not re.search(r"\[\d+u?\]$", found)]
+
+
 @pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
 def test_no_module_has_what_a_compiler_refuses(kernel: Kernel) -> None:
     code = code_of(kernel_module(kernel))
@@ -58,6 +69,7 @@ def test_no_module_has_what_a_compiler_refuses(kernel: Kernel) -> None:
         found[0]: why for pattern, why in REFUSED.items() for found in [re.search(pattern, code)] if found
     } == {}
     assert written_components(code) == []
+    assert uniform_components(code) == []
 
 
 def test_the_rules_find_what_was_refused() -> None:
@@ -67,6 +79,11 @@ def test_the_rules_find_what_was_refused() -> None:
     module = "var<workgroup> tile: array<vec4<u32>, 4>;\n  tile[k] = v;\n  tile[k][i] = 1u;\n"
     assert written_components(module) == ["tile[k][i]"]
     assert written_components("var<storage, read_write> t: array<vec4<u32>>;\n  t[k][i] = 1u;\n") == []
+    block = (
+        "    steps: vec4<u32>, // s\n    sizes: array<vec4<u32>, 2>,\n    dimensions: array<Dimension, 8>,\n"
+    )
+    found = "copy.steps[t]", "copy.sizes[d / 4u][d % 4u]", "copy.dimensions[d].steps[t]"
+    assert uniform_components(f"{block} {' + '.join(found)}; copy.steps[1u]; copy.sizes[d]") == [*found]
     texts = "vec4<u32>()", "fn read(", "var<workgroup> t: array<u32, 2 * n>;", "enable f16;", "@size(16)"
     assert all(any(re.search(pattern, text) for pattern in REFUSED) for text in texts)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,12 +18,30 @@ from wgslice.plans.kernels import OF_INDICES, OF_WINDOWS, Kernel
 from wgslice.shaders import copy_dtype, divider, indexed_dtype, kernel_module, uniform_block, windows_dtype
 
 TYPES = {  # bytes, alignment, NumPy's
-    "u32": (4, 4, "u4", ()),
-    "vec4<u32>": (16, 16, "u4", (4,)),
-    "array<vec4<u32>, 2>": (32, 16, "u4", (8,)),
-    "array<vec4<u32>, 8>": (128, 16, "u4", (8, 4)),
-    "array<vec4<u32>, 16>": (256, 16, "u4", (16, 4)),
+    "u32": (4, 4, np.dtype("u4")),
+    "vec4<u32>": (16, 16, np.dtype(("u4", (4,)))),
+    "array<vec4<u32>, 16>": (256, 16, np.dtype(("u4", (16, 4)))),
 }
+
+
+def struct_fields(module: str, struct: str) -> tuple[dict[str, Any], int]:
+    """The types and offsets of a struct's fields, by WGSL's rules, and its bytes."""
+    found = re.search(rf"struct {struct} \{{(.*?)\}}", module, re.DOTALL)
+    assert found is not None
+    dtype: np.dtype[Any]
+    offset, fields = 0, {}
+    for field, type_ in re.findall(r"^\s+(\w+): (.+?),(?:\s*//|$)", found[1], re.MULTILINE):
+        if type_ == "array<Dimension, 8>":
+            each, stride = struct_fields(module, "Dimension")
+            assert stride % 16 == 0
+            of_one = np.dtype({"names": [*each], "formats": [own for own, _ in each.values()]})
+            nbytes, alignment, dtype = 8 * stride, 16, np.dtype((of_one, (8,)))
+        else:
+            nbytes, alignment, dtype = TYPES[type_]
+        offset = -(-offset // alignment) * alignment
+        fields[field] = (dtype, offset)
+        offset += nbytes
+    return fields, offset
 
 
 @pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
@@ -30,20 +49,16 @@ def test_the_wgsl_struct_is_the_hosts_dtype(kernel: Kernel) -> None:
     name, host = ("Windows", windows_dtype) if kernel in OF_WINDOWS else ("Copy", copy_dtype)
     if kernel in OF_INDICES:
         name, host = "Indexed", indexed_dtype
-    found = re.search(rf"struct {name} \{{(.*?)\}}", kernel_module(kernel), re.DOTALL)
-    assert found is not None
-    offset, fields = 0, {}
-    for field, type_ in re.findall(r"^\s+(\w+): (.+?),\s*//", found[1], re.MULTILINE):
-        nbytes, alignment, dtype, shape = TYPES[type_]
-        offset = -(-offset // alignment) * alignment
-        fields[field] = (np.dtype((dtype, shape)), offset)
-        offset += nbytes
-    of_host = dict(host.fields or {})
-    if kernel is Kernel.SLICE1:  # which sees the first of them, those of any copy
+    fields, nbytes = struct_fields(kernel_module(kernel), name)
+    of_host: dict[str, Any] = dict(host.fields or {})
+    if kernel is Kernel.SLICE1:  # which sees the first of them, those of any copy, and of a dimension
         assert list(fields)[-1] == "count"
         of_host = dict(list(of_host.items())[: len(fields)])
+        own, theirs = (each.pop("dimensions")[0] for each in (fields, of_host))
+        assert own.itemsize == theirs.itemsize
+        assert own.base.names[:3] == theirs.base.names[:3] == ("size", "source_stride", "target_stride")
     else:
-        assert -(-offset // 16) * 16 == host.itemsize
+        assert -(-nbytes // 16) * 16 == host.itemsize
     assert fields == of_host
 
 
@@ -73,9 +88,10 @@ def test_a_uniform_block_holds_the_step() -> None:
     profile = preferring(replace(USUAL.profile, least_pieces=1), Kernel.ROWS, paired=False)
     step = only_dispatch(planned_copy(profile, Layout.of((5, 7), (-8, 1), 41), Layout.of((5, 7), (9, 1), 3)))
     block = np.frombuffer(uniform_block(step), copy_dtype)[0]
-    assert block["sizes"].tolist() == [5, 7, 0, 0, 0, 0, 0, 0]
-    assert block["source_strides"].tolist()[:2] == [2**32 - 8, 1]
-    assert block["target_strides"].tolist()[:2] == [9, 1]
+    dimensions = block["dimensions"]
+    assert dimensions["size"].tolist() == [5, 7, 0, 0, 0, 0, 0, 0]
+    assert dimensions["source_stride"].tolist()[:2] == [2**32 - 8, 1]
+    assert dimensions["target_stride"].tolist()[:2] == [9, 1]
     assert (block["rank"], block["target_offset"]) == (2, 3)
     assert step.kernel is Kernel.ROWS
     assert (block["count"], block["pieces"]) == (5, 2)

@@ -10,8 +10,9 @@ override element_bytes: u32 = 4u; // bytes per element: 1, 2, 4, 8 or 16
 
 fn copy_wide(element: Element) {
     let words = element_bytes / 4u; // of an element
+    let fill = copy.fill;
     for (var i = 0u; i < words; i++) {
-        var word = copy.fill[i];
+        var word = fill[i];
         if (element.inside) {
             word = source_words[element.tensor * words + i];
         }

@@ -15,10 +15,11 @@ override ahead: u32 = 0u; // dimensions up to the next row in memory, loaded too
 fn find_source_ahead(piece: IndexedPiece) -> u32 {
     let last = copy.rank - 1u;
     let next_row = moved(piece.first, last - ahead, 1u);
+    let strides = copy.dimensions[last].table_strides;
     var element = next_row.source_element;
     for (var t = 0u; t < tables; t++) {
         var index = min(piece.number, piece.bounds.extents[t] - 1u);
-        if (copy.table_strides[last][t] == 0u) {
+        if (strides[t] == 0u) {
             index = find_in_table(next_row.entries[t], piece.bounds.extents[t], piece.bounds.wraps[t]).value;
         }
         element += index * piece.bounds.steps[t];

@@ -16,7 +16,7 @@ alias Unit = vec2<u32>;
 fn masked_pairs(own: Invocation) {
     let piece = find_piece(invocation_number(own.group, own.groups, own.index), 1u);
     let first = first_unit(piece, 0u, copy.elements);
-    let source_step = copy.source_strides[0].x;
+    let source_step = copy.dimensions[0].source_stride;
     for (var k = 0u; k < each; k++) {
         let element = first + k * unit_step();
         if (contiguous || (!is_left_over(piece, 1u) && element < copy.elements)) {

@@ -26,7 +26,7 @@ fn true_bits(ahead: u32) -> u32 {
 
 // The word of the source that contains the elements from element `ahead` on.
 fn given_word(ahead: u32) -> u32 {
-    if (copy.source_strides[0].x == 0u) {
+    if (copy.dimensions[0].source_stride == 0u) {
         return read_subword(copy.source_offset) * select(0x10001u, 0x1010101u, element_bytes == 1u);
     }
     return word_at((copy.source_offset + ahead) * element_bytes);

@@ -1,19 +1,28 @@
 // slice1: the specification as a kernel, valid for every slice. One invocation copies one element.
 //
-//   invocation i  ->  c, the i-th index of `sizes` in row-major order
-//   target[target_offset + dot(c, target_strides)] = source[source_offset + dot(c, source_strides)]
+//   invocation i  ->  c, the i-th index of the sizes in row-major order
+//   target[target_offset + dot(c, target strides)] = source[source_offset + dot(c, source strides)]
 //
 // Sub-word elements share words with other invocations or with bytes outside the output, so the target is atomic: an
 // invocation writes only the bits of its own element.
 
 struct Copy {
-    sizes: array<vec4<u32>, 2>,          // elements; dimension d is sizes[d / 4][d % 4]
-    source_strides: array<vec4<u32>, 2>, // elements, modulo 2^32: a negative stride wraps around
-    target_strides: array<vec4<u32>, 2>, // elements
-    source_offset: u32,                  // elements, from the start of the binding
-    target_offset: u32,                  // elements, from the start of the binding
-    rank: u32,                           // dimensions in use, the first ones
-    count: u32,                          // elements
+    dimensions: array<Dimension, 8>, // the first `rank` of them are in use
+    source_offset: u32,              // elements, from the start of the binding
+    target_offset: u32,              // elements, from the start of the binding
+    rank: u32,                       // dimensions in use
+    count: u32,                      // elements
+}
+
+struct Dimension {
+    size: u32,          // elements
+    source_stride: u32, // elements, modulo 2^32: a negative stride wraps around
+    target_stride: u32, // elements
+    unused_0: u32,      // here and below for other kernels
+    unused_1: u32,
+    unused_2: u32,
+    unused_3: u32,
+    unused_4: u32,
 }
 
 override workgroup_size: u32 = 64u; // invocations
@@ -23,9 +32,9 @@ override element_bytes: u32 = 4u;   // bytes per element: 1, 2, 4, 8 or 16
 @group(0) @binding(1) var<storage, read> source_words: array<u32>;
 @group(0) @binding(2) var<storage, read_write> target_words: array<atomic<u32>>;
 
-fn size_of(d: u32) -> u32 { return copy.sizes[d / 4u][d % 4u]; }
-fn source_stride_of(d: u32) -> u32 { return copy.source_strides[d / 4u][d % 4u]; }
-fn target_stride_of(d: u32) -> u32 { return copy.target_strides[d / 4u][d % 4u]; }
+fn size_of(d: u32) -> u32 { return copy.dimensions[d].size; }
+fn source_stride_of(d: u32) -> u32 { return copy.dimensions[d].source_stride; }
+fn target_stride_of(d: u32) -> u32 { return copy.dimensions[d].target_stride; }
 
 fn copy_words(source_element: u32, target_element: u32) {
     let words_per_element = element_bytes / 4u;

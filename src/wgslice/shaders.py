@@ -13,7 +13,7 @@ import numpy as np
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
-from wgslice.plans.indexed import MAX_TABLES, IndexedDispatch
+from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import OF_INDICES, OF_WINDOWS, UNITS, WIDEST_NBYTES, Kernel
 from wgslice.plans.launch import UNIT_GRIDS
 from wgslice.plans.pixels import pixels_of, runs_per_word
@@ -106,24 +106,28 @@ Block: TypeAlias = np.ndarray[tuple[()], np.dtype[np.void]]
 
 MAX_MASKS = 16  # channels, one a byte of a block
 
-# WGSL's types in NumPy's words; fields of 16 bytes begin at multiples of 16, also without padding.
-TYPES = {
+# WGSL's types in NumPy's words; fields of 16 bytes begin at multiples of 16, also without padding. Dimensions
+# are structs, since FXC takes seconds for components of uniform vectors at indices that vary.
+TYPES: dict[str, tuple[Any, tuple[int, ...]]] = {
     "u32": ("<u4", ()),
     "vec4<u32>": ("<u4", (4,)),
-    "array<vec4<u32>, 2>": ("<u4", (MAX_RANK,)),
-    "array<vec4<u32>, 8>": ("<u4", (MAX_RANK, MAX_TABLES)),
     "array<vec4<u32>, 16>": ("<u4", (MAX_MASKS, 4)),
 }
 
 
-def struct_dtype(file: str) -> np.dtype[np.void]:
-    """The dtype of the first struct of a shared file, which is that of the uniform block."""
-    body = shared_text(file).partition("struct ")[2].partition("\n}")[0]
+def struct_dtype(file: str, struct: str) -> np.dtype[np.void]:
+    """The dtype of a struct of a shared file."""
+    body = shared_text(file).partition(f"struct {struct} {{")[2].partition("\n}")[0]
+    types = TYPES
+    if "Dimension" in body:
+        types = TYPES | {f"array<Dimension, {MAX_RANK}>": (struct_dtype(file, "Dimension"), (MAX_RANK,))}
     fields = re.findall(r"^    (\w+): (.+), +//", body, re.MULTILINE)
-    return np.dtype([(name, *TYPES[type_]) for name, type_ in fields])
+    return np.dtype([(name, *types[type_]) for name, type_ in fields])
 
 
-copy_dtype, windows_dtype, indexed_dtype = map(struct_dtype, ("copy", "windows", "indexed"))
+copy_dtype, windows_dtype, indexed_dtype = (
+    struct_dtype(name, name.title()) for name in ("copy", "windows", "indexed")
+)
 
 
 def uniform_block(step: OnGrid) -> bytes:
@@ -133,8 +137,8 @@ def uniform_block(step: OnGrid) -> bytes:
     dividers = [divider(divisor) for divisor in fill(block, step)]
     rank = len(dividers)
     block["rank"], block["count"], block["pieces"] = rank, share.count, share.pieces
-    block["multipliers"][:rank] = [multiplier for multiplier, _ in dividers]
-    block["shifts"][:rank] = [shift for _, shift in dividers]
+    block["dimensions"]["multiplier"][:rank] = [multiplier for multiplier, _ in dividers]
+    block["dimensions"]["shift"][:rank] = [shift for _, shift in dividers]
     block["pieces_multiplier"], block["pieces_shift"] = divider(share.pieces)
     return block.tobytes()
 
@@ -142,7 +146,7 @@ def uniform_block(step: OnGrid) -> bytes:
 def fill_copy(block: Block, step: Dispatch) -> Sequence[int]:
     """Fill the struct `Copy`, and return the divisor of each dimension."""
     rank = step.target.rank
-    block["sizes"][:rank] = step.target.sizes
+    block["dimensions"]["size"][:rank] = step.target.sizes
     fill_sides(block, step.source, step.target)
     block["element_bytes"] = step.width_nbytes
     block["paired"] = step.share.paired
@@ -162,7 +166,7 @@ def fill_windows(block: Block, step: WindowDispatch) -> Sequence[int]:
     """Fill the struct `Windows`, and return the divisor of each dimension."""
     for column, dimension in enumerate(step.dimensions):
         for name, value in vars(dimension).items():
-            block[f"{name}s"][column] = value % 2**32
+            block["dimensions"][name][column] = value % 2**32
     block["fill"] = np.frombuffer(step.windows.fill or bytes(WIDEST_NBYTES), "<u4")
     for wrapped in ("tensor_offset", "batch_offset", "window_stride"):
         block[wrapped] = getattr(step, wrapped) % 2**32
@@ -190,16 +194,17 @@ def fill_windows(block: Block, step: WindowDispatch) -> Sequence[int]:
 def fill_indexed(block: Block, step: IndexedDispatch) -> Sequence[int]:
     """Fill the struct `Indexed`, and return the divisor of each dimension."""
     copy, rank = step.copy, len(step.copy.sizes)
-    block["sizes"][:rank] = copy.sizes
+    dimensions = block["dimensions"]
+    dimensions["size"][:rank] = copy.sizes
     fill_sides(block, copy.source, copy.target)
     for number, table in enumerate(copy.tables):
-        block["table_strides"][:rank, number] = table.strides
+        dimensions["table_strides"][:rank, number] = table.strides
         block["table_offsets"][number], block["extents"][number] = table.offset, table.extent
         block["wraps"][number], block["steps"][number] = table.wrap, table.step % 2**32
         block["winner_steps"][number] = table.winner_step
     if copy.winners is not None:
-        block["winner_strides"][:rank] = copy.winners.strides
-        block["number_strides"][:rank] = copy.winners.numbers
+        dimensions["winner_stride"][:rank] = copy.winners.strides
+        dimensions["number_stride"][:rank] = copy.winners.numbers
     block["elements"], block["each"] = prod(copy.sizes), step.share.each
     block["rows"] = step.rows
     block["rows_multiplier"], block["rows_shift"] = divider(step.rows)
@@ -288,7 +293,8 @@ STRUCTS: dict[type, tuple[np.dtype[np.void], Callable[..., Sequence[int]], Calla
 def fill_sides(block: Block, source: Layout, target: Layout) -> None:
     """Fill in strides and offsets modulo 2^32: sums of multiples are right where the address fits 32 bits."""
     for name, side in (("source", source), ("target", target)):
-        block[f"{name}_strides"][: side.rank] = [stride % 2**32 for stride in side.strides]
+        strides = [stride % 2**32 for stride in side.strides]
+        block["dimensions"][f"{name}_stride"][: side.rank] = strides
         block[f"{name}_offset"] = side.offset % 2**32
 
 

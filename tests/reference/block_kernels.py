@@ -88,7 +88,7 @@ def shifted_rows(block: np.void, step: Dispatch, source: Observed, _target: Obse
     share, last, width = step.share, int(block["rank"]) - 1, np.uint32(step.width_nbytes)
     pieces = find_pieces(block, share, int(block["count"]))
     places = find_places(block, pieces.row, last)
-    extents = find_extents(places[1] * width, block["sizes"][last] * width, WIDEST_NBYTES)
+    extents = find_extents(places[1] * width, block["dimensions"]["size"][last] * width, WIDEST_NBYTES)
     owner, unit = taken(share, pieces, extents.whole_unit, extents.stop_unit)
     if share.contiguous and abs(source_step(step)) == 1:
         firsts = unit.reshape(-1, share.each)[:, 0]
@@ -113,7 +113,7 @@ def edge_blocks(block: np.void, step: Dispatch, memories: tuple[Observed, Observ
     edge, row, own_invocation = edges
     last, width = int(block["rank"]) - 1, np.uint32(step.width_nbytes)
     own, following = find_places(block, row, last), find_places(block, row + np.uint32(1), last)
-    extents = find_extents(own[1] * width, block["sizes"][last] * width, WIDEST_NBYTES)
+    extents = find_extents(own[1] * width, block["dimensions"]["size"][last] * width, WIDEST_NBYTES)
     exists = (row + np.uint32(1) < block["count"])[:, None]
     from_next = mask_from(following[1] * width, edge) & exists
     some, next_blocks = from_next.any(1), np.zeros(from_next.shape, np.uint8)
@@ -135,7 +135,9 @@ def pixels(block: np.void, step: Dispatch, source: Observed, target: Observed) -
     pieces = find_pieces(block, step.share, int(block["count"]))
     source_element, target_element = find_places(block, pieces.row, before)
     written = row.target_step * row.repeats  # elements of a pixel
-    size = block["sizes"][before] * np.uint32(written) - np.uint32(row.target_step - row.channels)
+    size = block["dimensions"]["size"][before] * np.uint32(written) - np.uint32(
+        row.target_step - row.channels
+    )
     extents = find_extents(target_element * width, size * width, WIDEST_NBYTES)
     first_unit, stop_unit = extents.whole_unit, extents.stop_unit
     if row.strided:
@@ -147,9 +149,9 @@ def pixels(block: np.void, step: Dispatch, source: Observed, target: Observed) -
     assert row.unaligned or row.apart or (phase == row.ahead).all()
     ahead = group_places(row, step.width_nbytes)
     lowest = min(int(ahead.pixel.max()) * row.pixel_step, 0) + min((row.channels - 1) * row.channel_step, 0)
-    first = source_element + pixel.astype(np.uint32) * block["source_strides"][before]
+    first = source_element + pixel.astype(np.uint32) * block["dimensions"]["source_stride"][before]
     first += np.uint32(lowest % 2**32)
-    own, plane = np.arange(len(first), dtype=np.uint32), int(block["source_strides"][before + 1])
+    own, plane = np.arange(len(first), dtype=np.uint32), int(block["dimensions"]["source_stride"][before + 1])
     window = np.concatenate(
         [
             read_part(row, source, (first + np.uint32(part * plane % 2**32)) * width, own)
@@ -162,7 +164,7 @@ def pixels(block: np.void, step: Dispatch, source: Observed, target: Observed) -
     taken_ = phase[:, None] + np.arange(row.group_blocks * WIDEST_NBYTES // width)
     values = np.take_along_axis(group, taken_, axis=1).view(np.uint8)
     k = np.arange(row.group_blocks, dtype=np.uint32)
-    plane_blocks = block["target_strides"][before + 1] * width // np.uint32(WIDEST_NBYTES)
+    plane_blocks = block["dimensions"]["target_stride"][before + 1] * width // np.uint32(WIDEST_NBYTES)
     unit = first_block[:, None] + k * (plane_blocks if row.apart else np.uint32(1))
     exists = np.ones(unit.shape, bool) if row.apart else unit < stop_unit[:, None]
     by = np.broadcast_to(own[:, None], unit.shape)

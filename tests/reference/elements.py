@@ -44,9 +44,9 @@ def slice1(block: np.void, step: Dispatch, source: Observed, _target: Observed) 
     source_elements = np.full_like(rest, block["source_offset"])
     target_elements = np.full_like(rest, block["target_offset"])
     for d in reversed(range(block["rank"])):
-        rest, c = np.divmod(rest, block["sizes"][d])
-        source_elements += c * block["source_strides"][d]
-        target_elements += c * block["target_strides"][d]
+        rest, c = np.divmod(rest, block["dimensions"]["size"][d])
+        source_elements += c * block["dimensions"]["source_stride"][d]
+        target_elements += c * block["dimensions"]["target_stride"][d]
     width = step.width_nbytes
     return write_elements(
         source, Copied(source_elements, target_elements, own), width, min(width, WORD_NBYTES)
@@ -57,17 +57,19 @@ def row_dimensions(block: np.void, step: Dispatch) -> tuple[int, np.uint32]:
     """Dimensions before those of a row, and the elements of a row."""
     last = int(block["rank"]) - 1
     before = last - step.share.paired
-    return before, np.prod(block["sizes"][before : last + 1], dtype=np.uint32)
+    return before, np.prod(block["dimensions"]["size"][before : last + 1], dtype=np.uint32)
 
 
-def ahead(block: np.void, step: Dispatch, strides: str, c: Words) -> Words:
+def ahead(block: np.void, step: Dispatch, stride: str, c: Words) -> Words:
     """The distance of a row's c-th element from its first."""
     last = int(block["rank"]) - 1
     if not step.share.paired:
-        return np.asarray(c * block[strides][last], np.uint32)
-    run = divide(c, block["multipliers"][last], block["shifts"][last])
-    inside = c - run * block["sizes"][last]
-    return np.asarray(run * block[strides][last - 1] + inside * block[strides][last], np.uint32)
+        return np.asarray(c * block["dimensions"][stride][last], np.uint32)
+    run = divide(c, block["dimensions"]["multiplier"][last], block["dimensions"]["shift"][last])
+    inside = c - run * block["dimensions"]["size"][last]
+    return np.asarray(
+        run * block["dimensions"][stride][last - 1] + inside * block["dimensions"][stride][last], np.uint32
+    )
 
 
 def rows(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
@@ -86,8 +88,8 @@ def copy_rows(block: np.void, step: Dispatch, source: Observed, unit_nbytes: int
     pieces = find_pieces(block, step.share, int(block["count"]))
     source_rows, target_rows = find_places(block, pieces.row, dimensions)
     owner, c = taken(step.share, pieces, np.zeros(1, np.uint32), np.asarray(size)[None])
-    source_elements = source_rows[owner] + ahead(block, step, "source_strides", c)
-    target_elements = target_rows[owner] + ahead(block, step, "target_strides", c)
+    source_elements = source_rows[owner] + ahead(block, step, "source_stride", c)
+    target_elements = target_rows[owner] + ahead(block, step, "target_stride", c)
     return write_elements(
         source, Copied(source_elements, target_elements, owner), step.width_nbytes, unit_nbytes
     )
@@ -102,7 +104,7 @@ def subword_rows(block: np.void, step: Dispatch, source: Observed, target: Obser
     extents = find_extents(target_rows, size, per_word)
     owner, word = taken(step.share, pieces, extents.whole_unit, extents.stop_unit)
     c = elements_of(word, per_word) - target_rows[owner, None]
-    read = source_rows[owner, None] + ahead(block, step, "source_strides", c)
+    read = source_rows[owner, None] + ahead(block, step, "source_stride", c)
     values = source.elements(read, step.width_nbytes, owner[:, None])
     _, before = find_places(block, pieces.row - np.uint32(1), dimensions)
     shared = (pieces.row > 0) & (before + size > extents.first_unit * np.uint32(per_word))
@@ -151,7 +153,7 @@ def edge_words(block: np.void, step: Dispatch, memories: tuple[Observed, Observe
     inside = (element >= own_target) & (element < own_target + size)
     follows = (row[:, None] + np.uint32(1) < block["count"]) & (element >= next_target)
     c = element - np.where(follows, next_target, own_target)
-    read = np.where(follows, next_source, own_source) + ahead(block, step, "source_strides", c)
+    read = np.where(follows, next_source, own_source) + ahead(block, step, "source_stride", c)
     words = target.elements(element, width, invocations)
     chosen = inside | follows
     by = np.broadcast_to(invocations, chosen.shape)
@@ -184,12 +186,12 @@ def subword_runs(block: np.void, step: Dispatch, source: Observed, target: Obser
     source_elements = np.full_like(rest, block["source_offset"])
     last = int(block["rank"]) - 1
     for d in range(last):
-        c = divide(rest, block["multipliers"][d], block["shifts"][d])
-        rest = rest - c * block["target_strides"][d]
-        inside &= c < block["sizes"][d]
-        source_elements += c * block["source_strides"][d]
-    inside &= rest < block["sizes"][last]
-    source_elements += rest * block["source_strides"][last]
+        c = divide(rest, block["dimensions"]["multiplier"][d], block["dimensions"]["shift"][d])
+        rest = rest - c * block["dimensions"]["target_stride"][d]
+        inside &= c < block["dimensions"]["size"][d]
+        source_elements += c * block["dimensions"]["source_stride"][d]
+    inside &= rest < block["dimensions"]["size"][last]
+    source_elements += rest * block["dimensions"]["source_stride"][last]
     values = target.elements(target_elements, step.width_nbytes, own[:, None])
     by = np.broadcast_to(own[:, None], inside.shape)
     values[inside] = source.elements(source_elements[inside], step.width_nbytes, by[inside])
@@ -207,10 +209,10 @@ def subword_steps(block: np.void, step: Dispatch, source: Observed, target: Obse
     source_start, target_start = (
         place.astype(np.int64) * width for place in find_places(block, row, last - 1)
     )
-    run, count = int(block["sizes"][last]) * width, int(block["sizes"][last - 1])
+    run, count = int(block["dimensions"]["size"][last]) * width, int(block["dimensions"]["size"][last - 1])
     source_step, target_step = (
-        int(block[strides].astype(np.int32)[last - 1]) * width
-        for strides in ("source_strides", "target_strides")
+        int(block["dimensions"][stride].astype(np.int32)[last - 1]) * width
+        for stride in ("source_stride", "target_stride")
     )
     stop = target_start + (count - 1) * target_step + run
     words = (stop + 3) // 4 - target_start // 4
@@ -238,7 +240,7 @@ def tiles(block: np.void, step: Dispatch, source: Observed, _target: Observed) -
     """Mirrors `wgsl/tiles.wgsl`."""
     side = np.uint32(step.share.each)
     last = int(block["rank"]) - 1
-    rows, columns = block["sizes"][last - 1], block["sizes"][last]
+    rows, columns = block["dimensions"]["size"][last - 1], block["dimensions"]["size"][last]
     tiles_across, tiles_down = -(-int(columns) // step.share.each), -(-int(rows) // step.share.each)
     group = np.arange(step.share.workgroups[0] * step.share.workgroups[1], dtype=np.uint32)
     number = np.minimum(group, block["count"] - np.uint32(1))
@@ -248,8 +250,10 @@ def tiles(block: np.void, step: Dispatch, source: Observed, _target: Observed) -
     exists = (row < rows) & (column < columns)
     firsts = find_places(block, number // np.uint32(tiles_across) // np.uint32(tiles_down), last - 1)
     source_elements, target_elements = (
-        first[:, None, None] + row * block[strides][last - 1] + column * block[strides][last]
-        for first, strides in zip(firsts, ("source_strides", "target_strides"), strict=True)
+        first[:, None, None]
+        + row * block["dimensions"][stride][last - 1]
+        + column * block["dimensions"][stride][last]
+        for first, stride in zip(firsts, ("source_stride", "target_stride"), strict=True)
     )
     # Loaded down the columns, stored along the rows.
     size = np.uint32(step.share.workgroup_size)
@@ -268,14 +272,15 @@ def register_tiles(block: np.void, step: Dispatch, source: Observed, _target: Ob
     numbers = invocation_numbers(step.share)
     number = np.minimum(numbers, block["count"] - np.uint32(1))
     source_first, target_first = (
-        first[:, None, None] + np.arange(step.share.each, dtype=np.uint32)[:, None] * block[strides][tiles]
-        for first, strides in zip(
-            find_places(block, number, tiles), ("source_strides", "target_strides"), strict=True
+        first[:, None, None]
+        + np.arange(step.share.each, dtype=np.uint32)[:, None] * block["dimensions"][stride][tiles]
+        for first, stride in zip(
+            find_places(block, number, tiles), ("source_stride", "target_stride"), strict=True
         )
     )
     per_word, word = np.uint32(WORD_NBYTES // width), np.arange(width, dtype=np.uint32)
-    columns = (source_first + side * block["source_strides"][tiles + 2]) // per_word
-    rows = (target_first + side * block["target_strides"][tiles + 1]) // per_word
+    columns = (source_first + side * block["dimensions"]["source_stride"][tiles + 2]) // per_word
+    rows = (target_first + side * block["dimensions"]["target_stride"][tiles + 1]) // per_word
     by = numbers[:, None, None, None]
     read = source.elements(columns[..., None] + word, WORD_NBYTES, by)
     values = read.view(f"V{width}").swapaxes(-1, -2)

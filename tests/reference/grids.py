@@ -60,12 +60,16 @@ def copy_units(block: np.void, step: Dispatch, source: Observed, unit_nbytes: in
     k = np.arange(step.share.each, dtype=np.uint32)
     column = first.column[..., None] + k * block["ahead_columns"]
     row = first.row[..., None] + k * block["ahead_rows"]
-    inside = (column < block["sizes"][last]) & (row < block["sizes"][last - 1])
+    inside = (column < block["dimensions"]["size"][last]) & (row < block["dimensions"]["size"][last - 1])
     source_elements, target_elements = (
-        (first[..., None] + row * block[strides][last - 1] + column * block[strides][last])[inside]
-        for first, strides in (
-            (first.source_element, "source_strides"),
-            (first.target_element, "target_strides"),
+        (
+            first[..., None]
+            + row * block["dimensions"][stride][last - 1]
+            + column * block["dimensions"][stride][last]
+        )[inside]
+        for first, stride in (
+            (first.source_element, "source_stride"),
+            (first.target_element, "target_stride"),
         )
     )
     own = np.broadcast_to(first.invocation[..., None], inside.shape)[inside]
@@ -93,11 +97,11 @@ def shifted_grid(block: np.void, step: Dispatch, source: Observed, _target: Obse
     """Mirrors `wgsl/shifted_grid.wgsl`."""
     first = find_invocations(block, step.share)
     last, width = int(block["rank"]) - 1, np.uint32(step.width_nbytes)
-    exists = first.row < block["sizes"][last - 1]
+    exists = first.row < block["dimensions"]["size"][last - 1]
     row, column = first.row[exists], first.column[exists]
-    source_element = first.source_element[exists] + row * block["source_strides"][last - 1]
-    target_element = first.target_element[exists] + row * block["target_strides"][last - 1]
-    extents = find_extents(target_element * width, block["sizes"][last] * width, WIDEST_NBYTES)
+    source_element = first.source_element[exists] + row * block["dimensions"]["source_stride"][last - 1]
+    target_element = first.target_element[exists] + row * block["dimensions"]["target_stride"][last - 1]
+    extents = find_extents(target_element * width, block["dimensions"]["size"][last] * width, WIDEST_NBYTES)
     columns = column[:, None] + np.arange(step.share.each, dtype=np.uint32) * block["ahead_columns"]
     inside = columns < (extents.stop_unit - extents.whole_unit)[:, None]
     owner = np.broadcast_to(np.arange(len(row))[:, None], inside.shape)[inside]
@@ -112,7 +116,7 @@ def row_ends(block: np.void, step: Dispatch, source: Observed, target: Observed)
     last, width = int(block["rank"]) - 1, np.uint32(step.width_nbytes)
     pieces = find_pieces(block, step.share, int(block["count"]))
     _, target_element = find_places(block, pieces.row, last)
-    extents = find_extents(target_element * width, block["sizes"][last] * width, WIDEST_NBYTES)
+    extents = find_extents(target_element * width, block["dimensions"]["size"][last] * width, WIDEST_NBYTES)
     owner, edge = find_row_edges(block, step, pieces, extents)
     edges = Edge(edge, pieces.row[owner], owner)
     return Writes(WIDEST_NBYTES, edge, edge_blocks(block, step, (source, target), edges), owner)
@@ -133,12 +137,12 @@ def wide_tiles(block: np.void, step: Dispatch, source: Observed, _target: Observ
     vectors = np.arange(side // per_vector, dtype=np.uint32)
     rows_apart = 4 // step.width_nbytes if step.width_nbytes < 4 else step.source.strides[-2]
     down = find_vectors(
-        block, step, "source_strides", (first[:, None], every), every * len(vectors) + vectors[:, None]
+        block, step, "source_stride", (first[:, None], every), every * len(vectors) + vectors[:, None]
     )
     along = find_vectors(
         block,
         step,
-        "target_strides",
+        "target_stride",
         (every[:, None], first),
         every[:, None] // rows_apart * len(vectors) + vectors,
     )
@@ -153,7 +157,7 @@ def wide_tiles(block: np.void, step: Dispatch, source: Observed, _target: Observ
 
 
 def find_vectors(
-    block: np.void, step: Dispatch, strides: str, inside: tuple[Words, Words], turn: Words
+    block: np.void, step: Dispatch, stride: str, inside: tuple[Words, Words], turn: Words
 ) -> Vectors:
     """The vectors whose first elements are `inside` of each tile, and their invocations, in order."""
     share, last = step.share, int(block["rank"]) - 1
@@ -163,14 +167,14 @@ def find_vectors(
     row = (tile.row * side)[:, None, None] + inside[0]  # source elements before it
     column = (tile.column * side)[:, None, None] + inside[1]
     step_ = np.uint32(step.source.strides[-2])
-    rows = (block["sizes"][last - 1] - np.uint32(1)) * step_ + np.uint32(1)
-    exists = (row < rows) & (column < block["sizes"][last])
-    plane = find_places(block, tile.plane, last - 1)[strides == "target_strides"]
+    rows = (block["dimensions"]["size"][last - 1] - np.uint32(1)) * step_ + np.uint32(1)
+    exists = (row < rows) & (column < block["dimensions"]["size"][last])
+    plane = find_places(block, tile.plane, last - 1)[stride == "target_stride"]
     ahead = row
-    if strides == "target_strides":
+    if stride == "target_stride":
         exists &= row % step_ == 0
-        ahead = row // step_ * block[strides][last - 1]
-    element = plane[:, None, None] + ahead + column * block[strides][last]
+        ahead = row // step_ * block["dimensions"][stride][last - 1]
+    element = plane[:, None, None] + ahead + column * block["dimensions"][stride][last]
     invocation = (group * size)[:, None, None] + turn % size
     return Vectors(
         np.asarray(element // np.uint32(WIDEST_NBYTES // step.width_nbytes), np.uint32),

@@ -66,7 +66,7 @@ class Rows(NamedTuple):
 
 def find_rows(block: np.void, step: IndexedDispatch, number: Words) -> Rows:
     """Rows by their numbers."""
-    strides = block["table_strides"]
+    strides = block["dimensions"]["table_strides"]
     source, target = (np.full_like(number, block[side]) for side in ("source_offset", "target_offset"))
     winner, before = np.zeros_like(number), np.zeros_like(number)
     numbers = [np.full_like(number, block["table_offsets"][t]) for t in range(len(step.copy.tables))]
@@ -74,12 +74,12 @@ def find_rows(block: np.void, step: IndexedDispatch, number: Words) -> Rows:
     for d in reversed(range(int(block["rank"]) - 1)):
         c = rest
         if d:
-            rest = divide(rest, block["multipliers"][d], block["shifts"][d])
-            c = c - rest * block["sizes"][d]
-        source = source + c * block["source_strides"][d]
-        target = target + c * block["target_strides"][d]
-        winner = winner + c * block["winner_strides"][d]
-        before = before + c * block["number_strides"][d]
+            rest = divide(rest, block["dimensions"]["multiplier"][d], block["dimensions"]["shift"][d])
+            c = c - rest * block["dimensions"]["size"][d]
+        source = source + c * block["dimensions"]["source_stride"][d]
+        target = target + c * block["dimensions"]["target_stride"][d]
+        winner = winner + c * block["dimensions"]["winner_stride"][d]
+        before = before + c * block["dimensions"]["number_stride"][d]
         numbers = [first + c * strides[d, t] for t, first in enumerate(numbers)]
     return Rows(source, target, winner, before, numbers)
 
@@ -94,7 +94,7 @@ class Reached(NamedTuple):
 
 def find_reached(block: np.void, step: IndexedDispatch, tables: Tables, rows: Rows, c: Words) -> Reached:
     """The offsets that tables add to the c-th elements of rows."""
-    strides = block["table_strides"]
+    strides = block["dimensions"]["table_strides"]
     elements, winners, inside = np.zeros_like(c), np.zeros_like(c), np.ones(c.shape, bool)
     for t, table in enumerate(step.copy.tables):
         number = rows.numbers[t] + c * strides[int(block["rank"]) - 1, t]
@@ -120,7 +120,7 @@ def find_taken(block: np.void, step: IndexedDispatch, tables: Tables) -> Taken:
     """The elements of all pieces."""
     pieces = pieces_of(block, step)
     nowhere = np.zeros_like(pieces.row)
-    stop = nowhere + block["sizes"][int(block["rank"]) - 1]
+    stop = nowhere + block["dimensions"]["size"][int(block["rank"]) - 1]
     owner, c = taken(step.share, pieces, nowhere, stop)
     of_pieces = find_rows(block, step, pieces.row)
     numbers = [number[owner] for number in of_pieces.numbers]
@@ -146,8 +146,8 @@ def gather_units(
     """Elements at indices, written in units."""
     last = int(block["rank"]) - 1
     owner, c, rows, reached = find_taken(block, step, tables)
-    read = rows.source + c * block["source_strides"][last] + reached.elements
-    written = rows.target + c * block["target_strides"][last]
+    read = rows.source + c * block["dimensions"]["source_stride"][last] + reached.elements
+    written = rows.target + c * block["dimensions"]["target_stride"][last]
     return write_elements(source, Copied(read, written, owner), step.width_nbytes, unit_nbytes)
 
 
@@ -185,13 +185,13 @@ def gather_words(
     word = number[mine] + start // per_word
     element = elements_of(word, int(per_word)) - start
     inside = element < block["elements"]
-    row = divide(element[inside], block["multipliers"][last], block["shifts"][last])
-    c = element[inside] - row * block["sizes"][last]
+    row = divide(element[inside], block["dimensions"]["multiplier"][last], block["dimensions"]["shift"][last])
+    c = element[inside] - row * block["dimensions"]["size"][last]
     rows = find_rows(block, step, row)
     reached = find_reached(block, step, tables, rows, c)
     values = target.elements(elements_of(word, int(per_word)), step.width_nbytes, own[:, None])
     by = np.broadcast_to(own[:, None], inside.shape)[inside]
-    read = rows.source + c * block["source_strides"][last] + reached.elements
+    read = rows.source + c * block["dimensions"]["source_stride"][last] + reached.elements
     values[inside] = source.elements(read, step.width_nbytes, by)
     return Writes(WORD_NBYTES, word, values, own)
 
@@ -207,11 +207,11 @@ def scatter(
         stays = np.ones_like(stays)
     if step.winners is not None:
         assert tables.winners is not None
-        winner = rows.winner + c * block["winner_strides"][last] + reached.winners
-        number = rows.number + c * block["number_strides"][last]
+        winner = rows.winner + c * block["dimensions"]["winner_stride"][last] + reached.winners
+        number = rows.number + c * block["dimensions"]["number_stride"][last]
         stays = stays & (tables.winners[winner] == number + np.uint32(1))
-    read = (rows.source + c * block["source_strides"][last])[stays]
-    written = (rows.target + c * block["target_strides"][last] + reached.elements)[stays]
+    read = (rows.source + c * block["dimensions"]["source_stride"][last])[stays]
+    written = (rows.target + c * block["dimensions"]["target_stride"][last] + reached.elements)[stays]
     copied = Copied(read, written, owner[stays])
     writes = write_elements(source, copied, step.width_nbytes, min(step.width_nbytes, WORD_NBYTES))
     if step.copy.masked:
@@ -233,8 +233,10 @@ def scatter_in_order(
     """Mirrors `wgsl/scatter_in_order.wgsl`; of the elements written twice only the last is listed."""
     last, width = int(block["rank"]) - 1, step.width_nbytes
     owner, c, rows, reached = find_taken(block, step, tables)
-    read = (rows.source + c * block["source_strides"][last])[reached.inside]
-    written = (rows.target + c * block["target_strides"][last] + reached.elements)[reached.inside]
+    read = (rows.source + c * block["dimensions"]["source_stride"][last])[reached.inside]
+    written = (rows.target + c * block["dimensions"]["target_stride"][last] + reached.elements)[
+        reached.inside
+    ]
     _, backward = np.unique(written[::-1], return_index=True)  # rows are in order
     lasting = written.size - 1 - backward
     copied = Copied(read[lasting], written[lasting], owner[reached.inside][lasting])
@@ -259,8 +261,8 @@ def last_writer_indices(
     last = int(block["rank"]) - 1
     owner, c, rows, reached = find_taken(block, step, tables)
     inside = reached.inside
-    place = (rows.winner + c * block["winner_strides"][last] + reached.winners)[inside]
-    winner = (rows.number + c * block["number_strides"][last] + np.uint32(1))[inside]
+    place = (rows.winner + c * block["dimensions"]["winner_stride"][last] + reached.winners)[inside]
+    winner = (rows.number + c * block["dimensions"]["number_stride"][last] + np.uint32(1))[inside]
     order = np.lexsort((winner, place))
     greatest = order[np.diff(place[order], append=np.uint32(0xFFFFFFFF)) != 0]
     by = owner[inside][greatest]
@@ -283,7 +285,7 @@ def masked_words(
     inside = ahead < elements
     inside[inside] = tables.indices.view(np.uint8)[block["table_offsets"][0] + ahead[inside]] != 0
     by = np.broadcast_to(owner[:, None], inside.shape)[inside]
-    read = block["source_offset"] + ahead[inside] * block["source_strides"][0]
+    read = block["source_offset"] + ahead[inside] * block["dimensions"]["source_stride"][0]
     values[inside] = source.elements(read, step.width_nbytes, by)
     return Writes(WORD_NBYTES, word, values, owner)
 
@@ -298,7 +300,7 @@ def masked_pairs(
     written = tables.indices.view(np.uint8)[block["table_offsets"][0] + element] != 0
     if not step.share.contiguous:
         owner, element, written = owner[written], element[written], written[written]
-    read = block["source_offset"] + element * block["source_strides"][0]
+    read = block["source_offset"] + element * block["dimensions"]["source_stride"][0]
     copied = Copied(read, block["target_offset"] + element, owner)
     writes, kept = write_elements(source, copied, width, width), target.elements(copied[1], width, owner)
     return writes._replace(values=np.where(written, writes.values, kept))

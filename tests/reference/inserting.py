@@ -42,14 +42,17 @@ def find_tensor_rows(block: np.void, step: WindowDispatch, tables: Tables, numbe
     picks, last = find_picks(block, step, window), int(block["rank"]) - 1
     places = find_window_places(block, tables.offsets, picks, rest, last)
     begins = find_offsets(block, tables.offsets, picks, last)
-    offset, size = begins.astype(np.int64) - block["begins"][last], np.int64(block["sizes"][last])
+    offset, size = (
+        begins.astype(np.int64) - block["dimensions"]["begin"][last],
+        np.int64(block["dimensions"]["size"][last]),
+    )
     before = np.clip(-offset, 0, size)
-    stop = np.clip(np.int64(block["extents"][last]) - offset, before, size)
-    index_nbytes = block["tensor_strides"][last]
+    stop = np.clip(np.int64(block["dimensions"]["extent"][last]) - offset, before, size)
+    index_nbytes = block["dimensions"]["tensor_stride"][last]
     start = places.tensor + begins.view(np.uint32) * index_nbytes
     low = start + before.astype(np.uint32) * index_nbytes
     reached = (stop - before).astype(np.uint32) * index_nbytes
-    winner = places.winner + begins.view(np.uint32) * block["winner_strides"][last]
+    winner = places.winner + begins.view(np.uint32) * block["dimensions"]["winner_stride"][last]
     nbytes = np.asarray(np.where(places.inside, reached, 0), np.uint32)
     source = block["batch_offset"] + picks.number * block["window_stride"] + places.batch
     first = np.asarray(np.where(nbytes > 0, low, 0), np.uint32)
@@ -60,7 +63,7 @@ def find_tensor_rows(block: np.void, step: WindowDispatch, tables: Tables, numbe
 
 def index_nbytes_of(block: np.void) -> np.uint32:
     """Bytes of an index of a row."""
-    return np.uint32(block["tensor_strides"][int(block["rank"]) - 1])
+    return np.uint32(block["dimensions"]["tensor_stride"][int(block["rank"]) - 1])
 
 
 def winners_rows(step: WindowDispatch) -> bool:

@@ -103,10 +103,10 @@ def find_places(block: np.void, index: Words, dimensions: int) -> tuple[Words, W
     for d in reversed(range(dimensions)):
         c = rest
         if d:
-            rest = divide(rest, block["multipliers"][d], block["shifts"][d])
-            c = c - rest * block["sizes"][d]
-        source_elements += c * block["source_strides"][d]
-        target_elements += c * block["target_strides"][d]
+            rest = divide(rest, block["dimensions"]["multiplier"][d], block["dimensions"]["shift"][d])
+            c = c - rest * block["dimensions"]["size"][d]
+        source_elements += c * block["dimensions"]["source_stride"][d]
+        target_elements += c * block["dimensions"]["target_stride"][d]
     return source_elements, target_elements
 
 

@@ -55,17 +55,17 @@ def find_offsets(block: np.void, offsets: Offsets, picks: Picks, d: int) -> NDAr
     number = np.minimum(picks.number, np.uint32(len(offsets) - 1))
     column = min(d, offsets.shape[1] - 1)  # a dimension without offsets begins at 0, whatever is read
     offset = offsets[number, column]
-    wrapped = offset + np.where(offset < 0, np.int32(block["wraps"][d]), np.int32(0))
-    lowest, highest = (block[name].view(np.int32)[d] for name in ("lowests", "highests"))
+    wrapped = offset + np.where(offset < 0, np.int32(block["dimensions"]["wrap"][d]), np.int32(0))
+    lowest, highest = (block["dimensions"][name].astype(np.int32)[d] for name in ("lowest", "highest"))
     begins: NDArray[np.int32] = np.clip(wrapped, lowest, highest)
     return begins
 
 
 def find_indices(block: np.void, offsets: Offsets, picks: Picks, d: int, c: Words) -> Words:
     """The input's indices that the windows' c-th of a dimension read; outside of it its extent or greater."""
-    ahead = block["steps"][d] * (block["firsts"][d] + c)
+    ahead = block["dimensions"]["step"][d] * (block["dimensions"]["first"][d] + c)
     begins = find_offsets(block, offsets, picks, d).view(np.uint32)
-    reached = np.where(are_backwards(picks, d), block["lasts"][d] - ahead, ahead)
+    reached = np.where(are_backwards(picks, d), block["dimensions"]["last"][d] - ahead, ahead)
     return np.asarray(begins + reached, np.uint32)
 
 
@@ -88,13 +88,13 @@ def find_window_places(
     winner = np.full_like(rest, block["winner_offset"])
     inside = np.ones(rest.shape, bool)
     for d in range(dimensions):
-        c = divide(rest, block["multipliers"][d], block["shifts"][d])
-        rest = rest - c * block["inners"][d]
+        c = divide(rest, block["dimensions"]["multiplier"][d], block["dimensions"]["shift"][d])
+        rest = rest - c * block["dimensions"]["inner"][d]
         index = find_indices(block, offsets, picks, d, c)
-        tensor += index * block["tensor_strides"][d]
-        batch += c * block["batch_strides"][d]
-        winner += index * block["winner_strides"][d]
-        inside &= index - block["begins"][d] < block["extents"][d]
+        tensor += index * block["dimensions"]["tensor_stride"][d]
+        batch += c * block["dimensions"]["batch_stride"][d]
+        winner += index * block["dimensions"]["winner_stride"][d]
+        inside &= index - block["dimensions"]["begin"][d] < block["dimensions"]["extent"][d]
     return WindowPlaces(tensor, batch, winner, inside, rest)
 
 
@@ -124,10 +124,10 @@ def find_elements(block: np.void, step: WindowDispatch, offsets: Offsets) -> Ele
     winner = np.full_like(rest, block["winner_offset"])
     inside = np.ones(len(rest), bool)
     for d in range(block["rank"]):
-        c, rest = np.divmod(rest, block["inners"][d])
+        c, rest = np.divmod(rest, block["dimensions"]["inner"][d])
         index = find_indices(block, offsets, picks, d, c)
-        inside &= index - block["begins"][d] < block["extents"][d]
-        tensor += index * block["tensor_strides"][d]
-        batch += c * block["batch_strides"][d]
-        winner += index * block["winner_strides"][d]
+        inside &= index - block["dimensions"]["begin"][d] < block["dimensions"]["extent"][d]
+        tensor += index * block["dimensions"]["tensor_stride"][d]
+        batch += c * block["dimensions"]["batch_stride"][d]
+        winner += index * block["dimensions"]["winner_stride"][d]
     return Elements(own, picks.number, tensor, batch, winner, inside)

@@ -50,15 +50,15 @@ def find_rows(
     start = block["batch_offset"] + picks.number * block["window_stride"] + rest * block["row_bytes"]
     places = find_window_places(block, offsets, picks, rest, last)
     high = np.where(places.inside | (not filled), block["row_bytes"], np.uint32(0))
-    backwards, index_nbytes = are_backwards(picks, last), block["tensor_strides"][last]
-    size, distance = int(block["sizes"][last]), step.dimensions[-1].step
+    backwards, index_nbytes = are_backwards(picks, last), block["dimensions"]["tensor_stride"][last]
+    size, distance = int(block["dimensions"]["size"][last]), step.dimensions[-1].step
     reach = (size - 1) * distance  # from the lowest index to the highest
     lowest = find_offsets(block, offsets, picks, last).astype(np.int64)
-    lowest += np.where(backwards, int(block["lasts"][last]) - reach, 0)
+    lowest += np.where(backwards, int(block["dimensions"]["last"][last]) - reach, 0)
     source = places.tensor + lowest.astype(np.uint32) * index_nbytes
     low = np.zeros_like(rest)
     if filled:
-        outside = np.stack([-lowest, lowest + reach + 1 - np.int64(block["extents"][last])])
+        outside = np.stack([-lowest, lowest + reach + 1 - np.int64(block["dimensions"]["extent"][last])])
         outside = (outside + distance - 1) // distance
         before, after = np.clip(outside, 0, size).astype(np.uint32)
         low = np.where(backwards, after, before) * index_nbytes

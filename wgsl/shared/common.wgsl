@@ -19,8 +19,7 @@ fn invocation_number(group: vec3<u32>, groups: vec3<u32>, index: u32) -> u32 {
     return group_number(group, groups) * workgroup_size + index;
 }
 
-// The size of dimension d; four sizes are packed into each vector.
-fn size_of(d: u32) -> u32 { return copy.sizes[d / 4u][d % 4u]; }
+fn size_of(d: u32) -> u32 { return copy.dimensions[d].size; }
 
 // The upper half of the 64-bit product.
 fn multiply_high(a: u32, b: u32) -> u32 {
@@ -37,7 +36,7 @@ fn divide(n: u32, multiplier: u32, shift: u32) -> u32 {
 
 // n divided by the divisor of dimension d.
 fn divide_by(n: u32, d: u32) -> u32 {
-    return divide(n, copy.multipliers[d / 4u][d % 4u], copy.shifts[d / 4u][d % 4u]);
+    return divide(n, copy.dimensions[d].multiplier, copy.dimensions[d].shift);
 }
 
 // The target range of a row, in elements or bytes as the kernel defines, and the units that it covers.

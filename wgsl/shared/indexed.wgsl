@@ -1,36 +1,41 @@
 // indexed: the parameters of one dispatch that gathers or scatters, the indices that it reads, and its elements.
 
-//   element c, an index of `sizes`  ->  source_offset + dot(c, source_strides), target_offset + dot(c, target_strides)
-//   table t                         ->  index i: entry table_offsets[t] + the sum of c[d] * table_strides[d][t]
+//   element c, an index of the sizes  ->  source_offset + dot(c, source strides), target_offset + dot(c, target strides)
+//   table t                           ->  index i: entry table_offsets[t] + dot(c, table_strides[t] of the dimensions)
 //
 // Each table adds i * steps[t] elements to the offset on the indexed side: the source of a gather, the target of a
 // scatter. A negative index counts once from the end of its dimension. True elements of a mask are in range.
 struct Indexed {
-    sizes: array<vec4<u32>, 2>,          // elements; dimension d is sizes[d / 4][d % 4]
-    multipliers: array<vec4<u32>, 2>,    // of the divisors `sizes`
-    shifts: array<vec4<u32>, 2>,         // bits, for the same divisors
-    source_strides: array<vec4<u32>, 2>, // elements, modulo 2^32
-    target_strides: array<vec4<u32>, 2>, // elements, modulo 2^32
-    winner_strides: array<vec4<u32>, 2>, // winners, where an element may be written twice
-    number_strides: array<vec4<u32>, 2>, // index numbers, where an element may be written twice
-    table_strides: array<vec4<u32>, 8>,  // entries of the index array, along each dimension of each table
-    table_offsets: vec4<u32>,            // indices, from the start of the binding
-    extents: vec4<u32>,                  // size of the dimension that a table indexes
-    wraps: vec4<u32>,                    // added to negative indices: the extent, or 0 where they are out of range
-    steps: vec4<u32>,                    // elements per increment of the index, modulo 2^32
-    winner_steps: vec4<u32>,             // winners per increment of the index
-    source_offset: u32,                  // elements, from the start of the binding, modulo 2^32
-    target_offset: u32,                  // elements, from the start of the binding, modulo 2^32
-    rank: u32,                           // dimensions in use, at least one
-    count: u32,                          // rows: indices of all dimensions but the last
-    pieces: u32,                         // invocations per row
-    pieces_multiplier: u32,              // of the divisor `pieces`
-    pieces_shift: u32,                   // bits, for the same divisor
-    rows: u32,                           // rows of a group, with `down`
-    rows_multiplier: u32,                // of the divisor `rows`
-    rows_shift: u32,                     // bits, for the same divisor
-    elements: u32,                       // of all rows
-    each: u32,                           // words per invocation
+    dimensions: array<Dimension, 8>, // the first `rank` of them are in use
+    table_offsets: vec4<u32>,        // indices, from the start of the binding
+    extents: vec4<u32>,              // size of the dimension that a table indexes
+    wraps: vec4<u32>,                // added to negative indices: the extent, or 0 where they are out of range
+    steps: vec4<u32>,                // elements per increment of the index, modulo 2^32
+    winner_steps: vec4<u32>,         // winners per increment of the index
+    source_offset: u32,              // elements, from the start of the binding, modulo 2^32
+    target_offset: u32,              // elements, from the start of the binding, modulo 2^32
+    rank: u32,                       // dimensions in use, at least one
+    count: u32,                      // rows: indices of all dimensions but the last
+    pieces: u32,                     // invocations per row
+    pieces_multiplier: u32,          // of the divisor `pieces`
+    pieces_shift: u32,               // bits, for the same divisor
+    rows: u32,                       // rows of a group, with `down`
+    rows_multiplier: u32,            // of the divisor `rows`
+    rows_shift: u32,                 // bits, for the same divisor
+    elements: u32,                   // of all rows
+    each: u32,                       // words per invocation
+}
+
+struct Dimension {
+    size: u32,                // elements
+    multiplier: u32,          // of the divisor `size`
+    shift: u32,               // bits, for the same divisor
+    source_stride: u32,       // elements, modulo 2^32
+    target_stride: u32,       // elements, modulo 2^32
+    winner_stride: u32,       // winners, where an element may be written twice
+    number_stride: u32,       // index numbers, where an element may be written twice
+    unused: u32,              // padding to 16 bytes
+    table_strides: vec4<u32>, // entries of the index array of each table
 }
 
 override tables: u32 = 1u;           // of indices, at most four
@@ -82,11 +87,11 @@ struct IndexedPosition {
 // The position that is `distance` elements further along dimension d.
 fn moved(from_position: IndexedPosition, d: u32, distance: u32) -> IndexedPosition {
     var position = from_position;
-    position.source_element += distance * copy.source_strides[d / 4u][d % 4u];
-    position.target_element += distance * copy.target_strides[d / 4u][d % 4u];
-    position.winner += distance * copy.winner_strides[d / 4u][d % 4u];
-    position.number += distance * copy.number_strides[d / 4u][d % 4u];
-    position.entries += distance * copy.table_strides[d];
+    position.source_element += distance * copy.dimensions[d].source_stride;
+    position.target_element += distance * copy.dimensions[d].target_stride;
+    position.winner += distance * copy.dimensions[d].winner_stride;
+    position.number += distance * copy.dimensions[d].number_stride;
+    position.entries += distance * copy.dimensions[d].table_strides;
     return position;
 }
 
@@ -107,12 +112,15 @@ fn find_indexed_row(number: u32) -> IndexedPosition {
 
 // The bounds of all tables: loops would load uniforms again in each iteration, which CPU adapters pay for.
 struct IndexedBounds {
-    extents: vec4<u32>, // see Indexed
-    wraps: vec4<u32>,   // see Indexed
-    steps: vec4<u32>,   // see Indexed
+    extents: vec4<u32>,      // see Indexed
+    wraps: vec4<u32>,        // see Indexed
+    steps: vec4<u32>,        // see Indexed
+    winner_steps: vec4<u32>, // see Indexed
 }
 
-fn find_indexed_bounds() -> IndexedBounds { return IndexedBounds(copy.extents, copy.wraps, copy.steps); }
+fn find_indexed_bounds() -> IndexedBounds {
+    return IndexedBounds(copy.extents, copy.wraps, copy.steps, copy.winner_steps);
+}
 
 // The tables' offsets for an element.
 struct Reached {
@@ -126,7 +134,7 @@ fn find_reached(entries: vec4<u32>, bounds: IndexedBounds) -> Reached {
     for (var t = 0u; t < tables; t++) {
         let index = find_in_table(entries[t], bounds.extents[t], bounds.wraps[t]);
         reached.elements += index.value * bounds.steps[t];
-        reached.places += index.value * copy.winner_steps[t];
+        reached.places += index.value * bounds.winner_steps[t];
         reached.inside = reached.inside && index.inside;
     }
     return reached;

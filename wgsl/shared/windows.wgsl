@@ -5,49 +5,54 @@
 // insert_words, window_rows), an element for all others; an index counts along one dimension.
 //
 //   element i of a dispatch  ->  c, the i-th index of (count, sizes) in row-major order
-//   index[d]                 ->  offset[d] + steps[d] * c[d], or from the window's end if bit d of `flips` is set
+//   index[d]                 ->  offset[d] + step * c[d], or from the window's end if bit d of `flips` is set
 struct Windows {
-    sizes: array<vec4<u32>, 2>,          // indices of a window; dimension d is sizes[d / 4][d % 4]
-    firsts: array<vec4<u32>, 2>,         // first index of each dimension, where a dispatch copies a part of each window
-    steps: array<vec4<u32>, 2>,          // indices of the tensor per index of a window
-    lasts: array<vec4<u32>, 2>,          // extent of a window in indices of the tensor, minus one
-    lowests: array<vec4<u32>, 2>,        // lower clamp of offsets, i32
-    highests: array<vec4<u32>, 2>,       // upper clamp of offsets, i32
-    wraps: array<vec4<u32>, 2>,          // added to negative offsets: the tensor's size for indices, 0 for positions
-    begins: array<vec4<u32>, 2>,         // first index of the tensor in use
-    extents: array<vec4<u32>, 2>,        // indices of the tensor in use
-    inners: array<vec4<u32>, 2>,         // product of the sizes of later dimensions; for rows, without the last
-    multipliers: array<vec4<u32>, 2>,    // of the divisors `inners`; for rows, the last one is the bytes per index
-    shifts: array<vec4<u32>, 2>,         // bits, for the same divisors
-    tensor_strides: array<vec4<u32>, 2>, // places, modulo 2^32
-    batch_strides: array<vec4<u32>, 2>,  // elements, modulo 2^32
-    winner_strides: array<vec4<u32>, 2>, // winners, modulo 2^32
-    masks: array<vec4<u32>, 16>,         // bytes of a block that belong to each channel
-    fill: vec4<u32>,                     // the value outside of the tensor, repeated
-    tensor_offset: u32,                  // places, from the start of the binding, modulo 2^32
-    batch_offset: u32,                   // places, from the start of the binding, modulo 2^32
-    window_stride: u32,                  // places between windows in the batch, modulo 2^32
-    winner_offset: u32,                  // winners, modulo 2^32
-    winner_base: u32,                    // a winner is this plus the index of its window
-    rank: u32,                           // dimensions in use, the first ones
-    count: u32,                          // windows
-    first: u32,                          // index of the first window, where `picked` is false
-    flips: u32,                          // bit d: dimension d is reversed, where `picked` is false
-    segment: u32,                        // elements of the source that are bound; others are not copied
-    window_size: u32,                    // elements or rows per window
-    window_multiplier: u32,              // of the divisor `window_size`
-    window_shift: u32,                   // bits, for the same divisor
-    row_bytes: u32,                      // bytes per row
-    pieces: u32,                         // invocations per row
-    pieces_multiplier: u32,              // of the divisor `pieces`
-    pieces_shift: u32,                   // bits, for the same divisor
-    columns: u32,                        // offsets per window, of which some may be known to be 0
-    elements: u32,                       // of all windows of the dispatch
-    row_size: u32,                       // elements of the last two dimensions of a window
-    each: u32,                           // output words per invocation
-    block_winners: u32,                  // winners of indices; the winners of blocks follow them
-    unused_0: u32,                       // padding to 16 bytes
-    unused_1: u32,                       // padding to 16 bytes
+    dimensions: array<Dimension, 8>, // the first `rank` of them are in use
+    masks: array<vec4<u32>, 16>,     // bytes of a block that belong to each channel
+    fill: vec4<u32>,                 // the value outside of the tensor, repeated
+    tensor_offset: u32,              // places, from the start of the binding, modulo 2^32
+    batch_offset: u32,               // places, from the start of the binding, modulo 2^32
+    window_stride: u32,              // places between windows in the batch, modulo 2^32
+    winner_offset: u32,              // winners, modulo 2^32
+    winner_base: u32,                // a winner is this plus the index of its window
+    rank: u32,                       // dimensions in use
+    count: u32,                      // windows
+    first: u32,                      // index of the first window, where `picked` is false
+    flips: u32,                      // bit d: dimension d is reversed, where `picked` is false
+    segment: u32,                    // elements of the source that are bound; others are not copied
+    window_size: u32,                // elements or rows per window
+    window_multiplier: u32,          // of the divisor `window_size`
+    window_shift: u32,               // bits, for the same divisor
+    row_bytes: u32,                  // bytes per row
+    pieces: u32,                     // invocations per row
+    pieces_multiplier: u32,          // of the divisor `pieces`
+    pieces_shift: u32,               // bits, for the same divisor
+    columns: u32,                    // offsets per window, of which some may be known to be 0
+    elements: u32,                   // of all windows of the dispatch
+    row_size: u32,                   // elements of the last two dimensions of a window
+    each: u32,                       // output words per invocation
+    block_winners: u32,              // winners of indices; the winners of blocks follow them
+    unused_0: u32,                   // padding to 16 bytes
+    unused_1: u32,                   // padding to 16 bytes
+}
+
+struct Dimension {
+    size: u32,          // indices of a window
+    first: u32,         // first index of a window, where a dispatch copies a part of each window
+    step: u32,          // indices of the tensor per index of a window
+    last: u32,          // extent of a window in indices of the tensor, minus one
+    lowest: u32,        // lower clamp of offsets, i32
+    highest: u32,       // upper clamp of offsets, i32
+    wrap: u32,          // added to negative offsets: the tensor's size for indices, 0 for positions
+    begin: u32,         // first index of the tensor in use
+    extent: u32,        // indices of the tensor in use
+    inner: u32,         // product of the sizes of later dimensions; for rows, without the last
+    multiplier: u32,    // of the divisor `inner`; for rows, in the last dimension of the bytes per index
+    shift: u32,         // bits, for the same divisor
+    tensor_stride: u32, // places, modulo 2^32
+    batch_stride: u32,  // elements, modulo 2^32
+    winner_stride: u32, // winners, modulo 2^32
+    unused: u32,        // padding to 16 bytes
 }
 
 override picked: bool = false;       // whether `picks` lists the windows and their reversed dimensions
@@ -58,18 +63,18 @@ override offset_signed: bool = true; // whether offsets are signed
 @group(0) @binding(3) var<storage, read> picks: array<u32>;
 @group(0) @binding(4) var<storage, read> offset_words: array<u32>;
 
-fn step_of(d: u32) -> u32 { return copy.steps[d / 4u][d % 4u]; }
-fn first_of(d: u32) -> u32 { return copy.firsts[d / 4u][d % 4u]; }
-fn last_of(d: u32) -> u32 { return copy.lasts[d / 4u][d % 4u]; }
-fn lowest_of(d: u32) -> i32 { return bitcast<i32>(copy.lowests[d / 4u][d % 4u]); }
-fn highest_of(d: u32) -> i32 { return bitcast<i32>(copy.highests[d / 4u][d % 4u]); }
-fn wrap_of(d: u32) -> i32 { return i32(copy.wraps[d / 4u][d % 4u]); }
-fn begin_of(d: u32) -> u32 { return copy.begins[d / 4u][d % 4u]; }
-fn extent_of(d: u32) -> u32 { return copy.extents[d / 4u][d % 4u]; }
-fn inner_of(d: u32) -> u32 { return copy.inners[d / 4u][d % 4u]; }
-fn tensor_stride_of(d: u32) -> u32 { return copy.tensor_strides[d / 4u][d % 4u]; }
-fn batch_stride_of(d: u32) -> u32 { return copy.batch_strides[d / 4u][d % 4u]; }
-fn winner_stride_of(d: u32) -> u32 { return copy.winner_strides[d / 4u][d % 4u]; }
+fn step_of(d: u32) -> u32 { return copy.dimensions[d].step; }
+fn first_of(d: u32) -> u32 { return copy.dimensions[d].first; }
+fn last_of(d: u32) -> u32 { return copy.dimensions[d].last; }
+fn lowest_of(d: u32) -> i32 { return bitcast<i32>(copy.dimensions[d].lowest); }
+fn highest_of(d: u32) -> i32 { return bitcast<i32>(copy.dimensions[d].highest); }
+fn wrap_of(d: u32) -> i32 { return i32(copy.dimensions[d].wrap); }
+fn begin_of(d: u32) -> u32 { return copy.dimensions[d].begin; }
+fn extent_of(d: u32) -> u32 { return copy.dimensions[d].extent; }
+fn inner_of(d: u32) -> u32 { return copy.dimensions[d].inner; }
+fn tensor_stride_of(d: u32) -> u32 { return copy.dimensions[d].tensor_stride; }
+fn batch_stride_of(d: u32) -> u32 { return copy.dimensions[d].batch_stride; }
+fn winner_stride_of(d: u32) -> u32 { return copy.dimensions[d].winner_stride; }
 
 struct Pick {
     number: u32, // window index, among all windows
@@ -132,7 +137,8 @@ fn find_element(invocation: u32) -> Element {
     var rest = invocation % copy.window_size;
     let batch = copy.batch_offset + pick.number * copy.window_stride;
     var found = Element(pick.number, copy.tensor_offset, batch, copy.winner_offset, true);
-    for (var d = 0u; d < copy.rank; d++) {
+    for (var left = copy.rank; left > 0u; left--) {
+        let d = copy.rank - left; // Mesa would unroll a loop over d eight times, the size of the array
         let c = rest / inner_of(d);
         rest %= inner_of(d);
         let index = find_index(pick, d, c);
@@ -156,7 +162,8 @@ struct WindowPlace {
 // The place of row-major index `index` of a window over its first `dimensions` dimensions.
 fn find_window_place(pick: Pick, index: u32, dimensions: u32) -> WindowPlace {
     var place = WindowPlace(copy.tensor_offset, 0u, copy.winner_offset, true, index);
-    for (var d = 0u; d < dimensions; d++) {
+    for (var left = dimensions; left > 0u; left--) {
+        let d = dimensions - left; // as in find_element
         let c = divide_by(place.rest, d);
         place.rest -= c * inner_of(d);
         let index = find_index(pick, d, c);
