@@ -93,14 +93,24 @@ struct Group {
     phase: u32,       // bytes of its first pixel before it, where they differ from group to group
 }
 
-// Writes the k-th block of a group, if there is one. Calls with constants stand for a loop, which compilers may keep:
-// then the window is in memory.
-fn write_group_block(group: Group, k: u32) {
+// A block of the group for the two that have its elements, where they are shifted: compilers do not find out in time
+// that they read the same.
+fn read_shared_block(k: u32) -> vec4<u32> {
+    if (unaligned && k <= group_blocks) {
+        return read_group_block(k);
+    }
+    return vec4(0u);
+}
+
+// Writes the k-th block of a group, if there is one. Where blocks are shifted, `low` and `high` are it and the next one.
+fn write_group_block(group: Group, k: u32, low: vec4<u32>, high: vec4<u32>) {
     let number = group.first_block + k * group.block_step;
     if (k < group_blocks && number < group.stop_block) {
-        var block = read_group_block(k);
+        var block = vec4(0u);
         if (unaligned) {
-            block = join(block, read_group_block(k + 1u), group.phase);
+            block = join(low, high, group.phase);
+        } else {
+            block = read_group_block(k);
         }
         if (strided()) {
             var mask = group_mask(k);
@@ -159,8 +169,13 @@ fn pixels(own: Invocation) {
     let plane_blocks = target_stride_of(last) * element_bytes / 16u;
     let group = Group(extent, first_block, select(1u, plane_blocks, apart), select(stop_unit, 0xffffffffu, apart),
                       element % target_step * element_bytes);
-    write_group_block(group, 0u);
-    write_group_block(group, 1u);
-    write_group_block(group, 2u);
-    write_group_block(group, 3u);
+    // Calls with constants stand for a loop, which compilers may keep: then the window is in memory.
+    let block_0 = read_shared_block(0u);
+    let block_1 = read_shared_block(1u);
+    let block_2 = read_shared_block(2u);
+    let block_3 = read_shared_block(3u);
+    write_group_block(group, 0u, block_0, block_1);
+    write_group_block(group, 1u, block_1, block_2);
+    write_group_block(group, 2u, block_2, block_3);
+    write_group_block(group, 3u, block_3, read_shared_block(4u));
 }
