@@ -45,22 +45,31 @@ fn insert_words(own: Invocation) {
     }
     let row = find_tensor_row(piece.row, 16u);
     let extent = row.extent;
-    if (!ends) {
-        let first = extent.start / 4u + piece.number * each;
-        write_bytes(row, max(extent.start, first * 4u), min(extent.stop, (first + each) * 4u));
-    } else {
-        if (piece.number == 0u) {
-            write_bytes(row, extent.start, min(extent.stop, extent.whole_unit * 16u));
-        }
-        if (piece.number + 1u == copy.pieces) {
-            write_bytes(row, max(extent.start, max(extent.stop_unit, extent.whole_unit) * 16u), extent.stop);
-        }
+    let first = extent.start / 4u + piece.number * each;
+    var start = max(extent.start, first * 4u);
+    var stop = min(extent.stop, (first + each) * 4u);
+    if (ends) {
+        let behind = first_word_behind(row);
+        start = select(max(extent.start, behind * 4u), extent.start, piece.number == 0u);
+        stop = select(min(extent.stop, extent.whole_unit * 16u), extent.stop, piece.number + 1u == copy.pieces);
     }
+    write_bytes(row, start, stop);
 }
 
-// Writes the bytes from `start` to before `stop` of a row.
+// The first word behind the whole blocks of a row.
+fn first_word_behind(row: TensorRow) -> u32 {
+    return max(row.extent.stop_unit, row.extent.whole_unit) * 4u;
+}
+
+// A word to write, or the one behind the whole blocks that insert_rows has written.
+fn without_blocks(row: TensorRow, word: u32) -> u32 {
+    return select(word, first_word_behind(row), ends && word == row.extent.whole_unit * 4u);
+}
+
+// Writes the bytes from `start` to before `stop` of a row, without whole blocks. One loop for head and tail: compilers
+// inline its body once.
 fn write_bytes(row: TensorRow, start: u32, stop: u32) {
-    for (var word = start / 4u; word * 4u < stop; word++) {
+    for (var word = without_blocks(row, start / 4u); word * 4u < stop; word = without_blocks(row, word + 1u)) {
         let base = word * 4u;
         let inside = below_byte(stop - base) & ~below_byte(max(start, base) - base);
         let mask = inside & won_bytes(row, base);

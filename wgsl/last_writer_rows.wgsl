@@ -2,7 +2,7 @@
 // all of it; for each index, the last window that covers it with a row that covers only a part of the block.
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
-//   piece p       ->  blocks p, p + pieces, ... of those that the row touches, at most `each`
+//   piece p       ->  blocks p, p + pieces, ... of those that the row touches, at most copy.each
 //   new_winners[block or index] = the greatest number of these windows
 //
 // The last writer of a byte is the later of two windows: the winner of its block and the winner of its index.
@@ -19,7 +19,7 @@ fn last_writer_rows(own: Invocation) {
     }
     let row = find_tensor_row(piece.row, 16u);
     let winner = copy.winner_base + row.window;
-    for (var k = 0u; k < each; k++) {
+    for (var k = 0u; k < copy.each; k++) {
         let block = row.extent.first_unit + piece.number + k * copy.pieces;
         if (block * 16u < row.extent.stop) {
             var place = copy.block_winners + block;

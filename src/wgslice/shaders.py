@@ -171,6 +171,7 @@ def fill_windows(block: Block, step: WindowDispatch) -> Sequence[int]:
     for wrapped in ("tensor_offset", "batch_offset", "window_stride"):
         block[wrapped] = getattr(step, wrapped) % 2**32
     block["first"], block["window_size"] = step.first, step.window_size
+    block["each"] = step.share.each
     block["columns"] = len(step.windows.extents)
     block["flips"] = 0 if step.picks is not None else step.windows.same_flips
     block["window_multiplier"], block["window_shift"] = divider(step.window_size)
@@ -181,7 +182,6 @@ def fill_windows(block: Block, step: WindowDispatch) -> Sequence[int]:
         block["segment"] = step.segment
         block["elements"] = step.share.count * step.window_size
         block["row_size"] = prod(step.shape[-2:])
-        block["each"] = step.share.each
     if step.winners is not None:
         block["winner_offset"], block["winner_base"] = step.winners.offset % 2**32, step.winners.base
         block["block_winners"] = step.winners.block_winners

@@ -30,7 +30,7 @@ struct Windows {
     columns: u32,                    // offsets per window, of which some may be known to be 0
     elements: u32,                   // of all windows of the dispatch
     row_size: u32,                   // elements of the last two dimensions of a window
-    each: u32,                       // output words per invocation
+    each: u32,                       // words or blocks per invocation
     block_winners: u32,              // winners of indices; the winners of blocks follow them
     unused_0: u32,                   // padding to 16 bytes
     unused_1: u32,                   // padding to 16 bytes
