@@ -382,9 +382,12 @@ def test_trials_expect_what_reference_implementations_write(profile: Profile) ->
 @PROFILES
 def test_few_pipelines_have_every_constant(profile: Profile) -> None:
     for trials in trials_of(replace(USUAL, profile=profile)).values():
-        every = {constant for trial in trials for constant in trial.constants}
         few, more = (with_few_pipelines(trials, most) for most in (1, 1000))
-        assert {constant for trial in few for constant in trial.constants} == every
+        every, covered = (
+            {constant for trial in tried for constant in trial.constants if " " not in constant[0]}
+            for tried in (trials, few)
+        )
+        assert covered == every
         pairs, all_pairs = (
             {pair for trial in tried for pair in combinations(trial.constants, 2)} for tried in (more, trials)
         )

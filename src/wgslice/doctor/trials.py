@@ -82,12 +82,12 @@ class Trial:
 
     @property
     def constants(self) -> Constants:
-        """The constants that the tested kernel is compiled with, and the one that reads winner indices."""
-        return tuple(
-            (name if step is self.step else f"{step.name} {name}", value)
-            for step in self.plan.steps
-            if isinstance(step, OnGrid)
-            for name, value in override_constants(step).items()
+        """The tested kernel's constants, then readers of its winner indices and theirs, as `READER name`."""
+        readers = [step for step in self.plan.steps[1:] if isinstance(step, OnGrid)]
+        return (
+            *override_constants(self.step).items(),
+            *((step.name, 1) for step in readers),
+            *((f"{step.name} {name}", n) for step in readers for name, n in override_constants(step).items()),
         )
 
     def fits(self, limits: Limits) -> bool:
@@ -122,12 +122,14 @@ def with_few_pipelines(trials: Iterable[Trial], most: int) -> list[Trial]:
     """Select trials of a kernel that use at most `most` pipelines and cover most pairs of constants.
 
     Faults depend on one constant or on a pair far more often than on three. Each value of each constant is
-    covered, even if that takes more pipelines.
+    covered, even if that takes more pipelines, but for readers of winner indices, which have trials of their
+    own.
     """
     found: defaultdict[Constants, list[Trial]] = defaultdict(list)
     for trial in trials:
         found[trial.constants].append(trial)
     unseen = [{met for constants in found for met in combinations(constants, count)} for count in (1, 2)]
+    unseen[0] = {(constant,) for (constant,) in unseen[0] if " " not in constant[0]}
     chosen: list[Constants] = []
 
     def gain(constants: Constants) -> list[int]:
