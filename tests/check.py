@@ -30,6 +30,7 @@ from checker.mutants import found_by, mutants
 from checker.sizes import check_large, check_moved, large_copies, large_indexing, large_windows
 from checker.trials import Tallies, all_trials, check_drawn, check_trial, spread
 from hypothesis import HealthCheck, Phase, given, settings
+from running import MODULE_OF, by_step
 from strategies import Case, cases
 
 import wgslice as wg
@@ -155,7 +156,7 @@ def on_adapter(device: wg.Device, trials: Sequence[Trial], change: Callable[[str
     """Return whether trials on an adapter find a change of modules."""
     fresh = wg.Device.request(device.adapter)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("wgslice.gpu.pipelines.kernel_module", lambda kernel: change(kernel_module(kernel)))
+        patch.setattr(MODULE_OF, by_step(lambda kernel: change(kernel_module(kernel))))
         try:
             return any(run_trials(fresh, trials))
         except refusals():

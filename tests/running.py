@@ -18,6 +18,8 @@ from wgslice.gpu.protocols import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.gpu.sink import BoundPlan, Sink
 from wgslice.plans.kernels import Kernel
+from wgslice.plans.steps import OnGrid
+from wgslice.shaders import kernel_module, module_of
 
 __all__ = [
     "compiling",
@@ -30,9 +32,23 @@ __all__ = [
 ]
 
 
+MODULE_OF = "wgslice.gpu.pipelines.module_of"
+
+
+def by_step(module: Callable[[Kernel], str]) -> Callable[[OnGrid], str]:
+    """A function of steps, in place of `module_of`, that gives other modules for their kernels."""
+
+    def of(step: OnGrid) -> str:
+        text = module(step.kernel)
+        in_pairs = module_of(step) != kernel_module(step.kernel)
+        return text.replace("alias IndexUnit = u32;", "alias IndexUnit = vec2<u32>;") if in_pairs else text
+
+    return of
+
+
 def compiling(monkeypatch: pytest.MonkeyPatch, device: wg.Device, module: Callable[[Kernel], str]) -> None:
     """Let a device compile other modules for its kernels, each anew."""
-    monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", module)
+    monkeypatch.setattr(MODULE_OF, by_step(module))
     monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
 
 

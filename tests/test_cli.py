@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from planning import preferring
+from running import MODULE_OF, by_step
 
 import wgslice as wg
 from wgslice.cli import main
@@ -123,7 +124,7 @@ def test_a_printed_kernel_is_all_that_a_host_needs(
     for kernel in (Kernel.SHIFTED_ROWS, Kernel.ROW_ENDS, Kernel.WINDOW_ROWS):
         assert main(["kernel", kernel.value]) == 0
         printed[kernel] = capsys.readouterr().out
-    monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", printed.__getitem__)
+    monkeypatch.setattr(MODULE_OF, by_step(printed.__getitem__))
     monkeypatch.setattr(device, "pipelines", type(device.pipelines)(device.wgpu_device))
     profile = preferring(device.limits.profile, Kernel.SHIFTED_ROWS, Kernel.WINDOW_ROWS)
     monkeypatch.setattr(device, "limits", replace(device.limits, profile=profile))

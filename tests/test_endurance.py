@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.random import Generator
 from operations import OPERATIONS
+from running import MODULE_OF, by_step
 
 import wgslice as wg
 from wgslice.plans.kernels import Kernel
@@ -52,7 +53,7 @@ def test_a_wrong_bit_is_found_and_reproduced_by_its_printed_line(
     monkeypatch.setattr(fuzz, "SETTINGS", SETTINGS[:1])  # others have other pipelines to compile
     own = ["--adapter", device.adapter.backend, "--operation", "slice1"]
     with monkeypatch.context() as patch:
-        patch.setattr("wgslice.gpu.pipelines.kernel_module", with_wrong_bit)
+        patch.setattr(MODULE_OF, by_step(with_wrong_bit))
         assert fuzz.main([*own, "--minutes", "1", "--seed", "3"]) == 1
         line = next(text for text in capsys.readouterr().out.splitlines() if "--reproduce" in text)
         python, run, verb, *arguments = shlex.split(line)

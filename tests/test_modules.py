@@ -146,7 +146,7 @@ def test_files_begin_with_their_names_and_kernels_mappings() -> None:
 
 def test_files_stay_small() -> None:
     for name, text in TEXTS.items():
-        assert len(text.splitlines()) <= 200, name
+        assert len(text.splitlines()) <= 240, name  # of which a uniform block takes up to 50
 
 
 @pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)

@@ -21,7 +21,7 @@ from helpers import (
 )
 from planning import USUAL, costing, dispatches_of, names_of, planned_copy
 from reference.plans import run_plan
-from running import counted
+from running import MODULE_OF, by_step, counted
 from trials import by_kernel, thinned, trials_of, trying, with_few_pipelines
 
 import wgslice as wg
@@ -302,9 +302,7 @@ def test_broken_kernels_are_found_and_slices_stay_right(
 ) -> None:
     faults = FAULTS[group]
     broken = {fault.kernel: broken_module(fault) for fault in faults}
-    monkeypatch.setattr(
-        "wgslice.gpu.pipelines.kernel_module", lambda kernel: broken.get(kernel) or kernel_module(kernel)
-    )
+    monkeypatch.setattr(MODULE_OF, by_step(lambda kernel: broken.get(kernel) or kernel_module(kernel)))
     device = wg.Device.request(adapter)
     if Kernel.SUBWORD_RUNS not in broken:  # which would not compile here either
         assert not all(chain(inserts(device), slices(device), windows(device)))
@@ -464,8 +462,7 @@ def test_a_compiled_operator_replaces_a_kernel_that_fails(
     (fault,) = (fault for fault in FAULTS["words"] if fault.kernel is kernel)
     broken = broken_module(fault)
     monkeypatch.setattr(
-        "wgslice.gpu.pipelines.kernel_module",
-        lambda wanted: broken if wanted is kernel else kernel_module(wanted),
+        MODULE_OF, by_step(lambda wanted: broken if wanted is kernel else kernel_module(wanted))
     )
     device = wg.Device.request(adapter)
     array = elements("uint8", (20, 50))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from checker.translate import Translator
+from checker.types import Tuple, Type
 from hypothesis import example, given
 from hypothesis import strategies as st
 from planning import USUAL, constants_of, only_dispatch, planned_copy, preferring
@@ -17,31 +19,30 @@ from wgslice.layout import Layout
 from wgslice.plans.kernels import OF_INDICES, OF_WINDOWS, Kernel
 from wgslice.shaders import copy_dtype, divider, indexed_dtype, kernel_module, uniform_block, windows_dtype
 
-TYPES = {  # bytes, alignment, NumPy's
-    "u32": (4, 4, np.dtype("u4")),
-    "vec4<u32>": (16, 16, np.dtype(("u4", (4,)))),
-    "array<vec4<u32>, 16>": (256, 16, np.dtype(("u4", (16, 4)))),
-}
+Placed: TypeAlias = tuple[np.dtype[Any], int, int]  # a type, the bytes it takes, and its alignment
 
 
-def struct_fields(module: str, struct: str) -> tuple[dict[str, Any], int]:
-    """The types and offsets of a struct's fields, by WGSL's rules, and its bytes."""
-    found = re.search(rf"struct {struct} \{{(.*?)\}}", module, re.DOTALL)
-    assert found is not None
-    dtype: np.dtype[Any]
-    offset, fields = 0, {}
-    for field, type_ in re.findall(r"^\s+(\w+): (.+?),(?:\s*//|$)", found[1], re.MULTILINE):
-        if type_ == "array<Dimension, 8>":
-            each, stride = struct_fields(module, "Dimension")
-            assert stride % 16 == 0
-            of_one = np.dtype({"names": [*each], "formats": [own for own, _ in each.values()]})
-            nbytes, alignment, dtype = 8 * stride, 16, np.dtype((of_one, (8,)))
-        else:
-            nbytes, alignment, dtype = TYPES[type_]
-        offset = -(-offset // alignment) * alignment
-        fields[field] = (dtype, offset)
+def placed(type_: Type) -> Placed:
+    """Where WGSL's rules put a type that the checker's grammar has read."""
+    if not isinstance(type_, Tuple):
+        return np.dtype("u4"), 4, 4
+    each, nbytes, alignment = placed(type_.parts[0])
+    if type_.name == "vector":
+        return np.dtype((each, (len(type_.parts),))), nbytes * 4, 16
+    if type_.name == "array":
+        assert nbytes % 16 == 0
+        whole = np.dtype((each.base, (int(type_.length), *each.shape)))
+        return whole, int(type_.length) * nbytes, 16
+    fields, offset, alignment = [], 0, 4
+    for name, part in zip(type_.fields, type_.parts, strict=True):
+        dtype, nbytes, own = placed(part)
+        offset, alignment = -(-offset // own) * own, max(alignment, own)
+        fields.append((name, dtype, offset))
         offset += nbytes
-    return fields, offset
+    names, formats, offsets = zip(*fields, strict=True)
+    size = -(-offset // alignment) * alignment
+    struct = np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
+    return struct, size, alignment
 
 
 @pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
@@ -49,16 +50,17 @@ def test_the_wgsl_struct_is_the_hosts_dtype(kernel: Kernel) -> None:
     name, host = ("Windows", windows_dtype) if kernel in OF_WINDOWS else ("Copy", copy_dtype)
     if kernel in OF_INDICES:
         name, host = "Indexed", indexed_dtype
-    fields, nbytes = struct_fields(kernel_module(kernel), name)
-    of_host: dict[str, Any] = dict(host.fields or {})
+    struct, nbytes, _ = placed(Translator(kernel_module(kernel)).types[name])
+    fields, of_host = dict(struct.fields or {}), dict(host.fields or {})
     if kernel is Kernel.SLICE1:  # which sees the first of them, those of any copy, and of a dimension
         assert list(fields)[-1] == "count"
         of_host = dict(list(of_host.items())[: len(fields)])
-        own, theirs = (each.pop("dimensions")[0] for each in (fields, of_host))
+        (own, *_), (theirs, *_) = (each.pop("dimensions") for each in (fields, of_host))
         assert own.itemsize == theirs.itemsize
-        assert own.base.names[:3] == theirs.base.names[:3] == ("size", "source_stride", "target_stride")
+        for names in (own.base.names, theirs.base.names):
+            assert [*(names or ())][:3] == ["size", "source_stride", "target_stride"]
     else:
-        assert -(-nbytes // 16) * 16 == host.itemsize
+        assert nbytes == host.itemsize
     assert fields == of_host
 
 

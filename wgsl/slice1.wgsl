@@ -18,11 +18,11 @@ struct Dimension {
     size: u32,          // elements
     source_stride: u32, // elements, modulo 2^32: a negative stride wraps around
     target_stride: u32, // elements
-    unused_0: u32,      // here and below for other kernels
-    unused_1: u32,
-    unused_2: u32,
-    unused_3: u32,
-    unused_4: u32,
+    unused_0: u32,      // this and those below: of other kernels
+    unused_1: u32,      // unused
+    unused_2: u32,      // unused
+    unused_3: u32,      // unused
+    unused_4: u32,      // unused
 }
 
 override workgroup_size: u32 = 64u; // invocations

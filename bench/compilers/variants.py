@@ -10,7 +10,7 @@ from math import prod
 from bench.cases import Case
 from bench.compilers.planned import planned
 from wgslice.plans.steps import Dispatch, OnGrid
-from wgslice.shaders import entry_point, kernel_module, override_constants, with_index_type
+from wgslice.shaders import entry_point, module_of, override_constants
 
 __all__ = ["Variant", "folded", "variants"]
 
@@ -52,7 +52,7 @@ def variant_of(name: str, step: OnGrid) -> Variant:
         useful_nbytes = step.target.size * step.width_nbytes
     else:
         useful_nbytes = step.target_binding.nbytes
-    text = folded(with_index_type(kernel_module(step.kernel), step), override_constants(step))
+    text = folded(module_of(step), override_constants(step))
     return Variant((name,), step.kernel.value, entry_point(step.kernel), text, invocations, useful_nbytes)
 
 

@@ -58,16 +58,19 @@ def declarations(text: str) -> dict[str, str]:
 
 
 @cache
-def kernel_module(kernel: Kernel) -> str:
+def kernel_module(kernel: Kernel, index_nbytes: int = 4) -> str:
     """The complete WGSL of a kernel, as any WebGPU implementation loads it.
 
-    It is the kernel's file, then the declarations of shared files that it uses: WGSL takes any order.
+    It is the kernel's file, then the declarations of shared files that it uses: WGSL takes any order. Indices
+    of 8 bytes are loaded as two words at once.
     """
     own = files("wgslice.wgsl").joinpath(f"{entry_point(kernel)}.wgsl").read_text("utf-8")
     if kernel in UNITS:
         file, unit = UNITS[kernel]
         count = f"const units: u32 = {UNIT_GRIDS[kernel]}u;\n" if kernel in UNIT_GRIDS else ""
         own = f"// {kernel.value}: {file} in units of {unit}.\n\nalias Unit = {unit};\n{count}\n{own}"
+    if index_nbytes == 8:
+        own = f"alias IndexUnit = vec2<u32>;\n\n{own}"
     shared = declarations("\n".join(map(shared_text, shared_files(kernel))))
     for name in declarations(own):
         shared.pop(name, None)
@@ -80,20 +83,19 @@ def kernel_module(kernel: Kernel) -> str:
     return "\n".join([own, *(text for name, text in shared.items() if name not in unused)])
 
 
-def with_index_type(module: str, step: OnGrid) -> str:
-    """The module of a kernel, with the type in which `step` loads indices."""
-    return in_pairs(module) if isinstance(step, IndexedDispatch) and step.index_nbytes == 8 else module
-
-
-def in_pairs(module: str) -> str:
-    """A module that loads indices of 8 bytes as two words at once."""
-    return module.replace("alias IndexUnit = u32;", "alias IndexUnit = vec2<u32>;")
+def module_of(step: OnGrid) -> str:
+    """The module that `step` runs."""
+    return kernel_module(step.kernel, step.index_nbytes if isinstance(step, IndexedDispatch) else 4)
 
 
 def kernels_by_module(entry: str) -> dict[str, Kernel]:
     """The kernels with this entry point, by all their modules."""
     named = [kernel for kernel in Kernel if entry_point(kernel) == entry]
-    return {form(kernel_module(kernel)): kernel for kernel in named for form in (str, in_pairs)}
+    return {
+        kernel_module(kernel, nbytes): kernel
+        for kernel in named
+        for nbytes in ((4, 8) if kernel in OF_INDICES else (4,))
+    }
 
 
 @cache
@@ -118,10 +120,11 @@ TYPES: dict[str, tuple[Any, tuple[int, ...]]] = {
 def struct_dtype(file: str, struct: str) -> np.dtype[np.void]:
     """The dtype of a struct of a shared file."""
     body = shared_text(file).partition(f"struct {struct} {{")[2].partition("\n}")[0]
-    types = TYPES
-    if "Dimension" in body:
-        types = TYPES | {f"array<Dimension, {MAX_RANK}>": (struct_dtype(file, "Dimension"), (MAX_RANK,))}
-    fields = re.findall(r"^    (\w+): (.+), +//", body, re.MULTILINE)
+    types = TYPES | {
+        f"array<{name}, {MAX_RANK}>": (struct_dtype(file, name), (MAX_RANK,))
+        for name in re.findall(r"array<(\w*Dimension),", body)
+    }
+    fields = [line.partition("//")[0].strip(" ,").split(": ") for line in body.splitlines() if line]
     return np.dtype([(name, *types[type_]) for name, type_ in fields])
 
 

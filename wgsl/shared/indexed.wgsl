@@ -6,27 +6,27 @@
 // Each table adds i * steps[t] elements to the offset on the indexed side: the source of a gather, the target of a
 // scatter. A negative index counts once from the end of its dimension. True elements of a mask are in range.
 struct Indexed {
-    dimensions: array<Dimension, 8>, // the first `rank` of them are in use
-    table_offsets: vec4<u32>,        // indices, from the start of the binding
-    extents: vec4<u32>,              // size of the dimension that a table indexes
-    wraps: vec4<u32>,                // added to negative indices: the extent, or 0 where they are out of range
-    steps: vec4<u32>,                // elements per increment of the index, modulo 2^32
-    winner_steps: vec4<u32>,         // winners per increment of the index
-    source_offset: u32,              // elements, from the start of the binding, modulo 2^32
-    target_offset: u32,              // elements, from the start of the binding, modulo 2^32
-    rank: u32,                       // dimensions in use, at least one
-    count: u32,                      // rows: indices of all dimensions but the last
-    pieces: u32,                     // invocations per row
-    pieces_multiplier: u32,          // of the divisor `pieces`
-    pieces_shift: u32,               // bits, for the same divisor
-    rows: u32,                       // rows of a group, with `down`
-    rows_multiplier: u32,            // of the divisor `rows`
-    rows_shift: u32,                 // bits, for the same divisor
-    elements: u32,                   // of all rows
-    each: u32,                       // words per invocation
+    dimensions: array<IndexedDimension, 8>, // the first `rank` of them are in use
+    table_offsets: vec4<u32>,               // indices, from the start of the binding
+    extents: vec4<u32>,                     // size of the dimension that a table indexes
+    wraps: vec4<u32>,                       // added to negative indices: the extent, or 0 where they are out of range
+    steps: vec4<u32>,                       // elements per increment of the index, modulo 2^32
+    winner_steps: vec4<u32>,                // winners per increment of the index
+    source_offset: u32,                     // elements, from the start of the binding, modulo 2^32
+    target_offset: u32,                     // elements, from the start of the binding, modulo 2^32
+    rank: u32,                              // dimensions in use, at least one
+    count: u32,                             // rows: indices of all dimensions but the last
+    elements: u32,                          // of all rows
+    each: u32,                              // words per invocation
+    pieces: u32,                            // invocations per row
+    pieces_multiplier: u32,                 // of the divisor `pieces`
+    pieces_shift: u32,                      // bits, for the same divisor
+    rows: u32,                              // rows of a group, with `down`
+    rows_multiplier: u32,                   // of the divisor `rows`
+    rows_shift: u32,                        // bits, for the same divisor
 }
 
-struct Dimension {
+struct IndexedDimension {
     size: u32,                // elements
     multiplier: u32,          // of the divisor `size`
     shift: u32,               // bits, for the same divisor
@@ -45,7 +45,7 @@ override by_rows: bool = false;      // whether an index is the same for all ele
 override masked: bool = false;       // whether the table is a mask, whose true elements add no offset
 
 @group(0) @binding(0) var<uniform> copy: Indexed;
-// The words of an index that are loaded at once: both of an index of 8 bytes, for which modules have vec2<u32> here.
+// The words of an index that are loaded at once: both of an index of 8 bytes, for which modules declare vec2<u32>.
 alias IndexUnit = u32;
 
 @group(0) @binding(3) var<storage, read> index_units: array<IndexUnit>;

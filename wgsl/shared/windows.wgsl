@@ -7,36 +7,36 @@
 //   element i of a dispatch  ->  c, the i-th index of (count, sizes) in row-major order
 //   index[d]                 ->  offset[d] + step * c[d], or from the window's end if bit d of `flips` is set
 struct Windows {
-    dimensions: array<Dimension, 8>, // the first `rank` of them are in use
-    masks: array<vec4<u32>, 16>,     // bytes of a block that belong to each channel
-    fill: vec4<u32>,                 // the value outside of the tensor, repeated
-    tensor_offset: u32,              // places, from the start of the binding, modulo 2^32
-    batch_offset: u32,               // places, from the start of the binding, modulo 2^32
-    window_stride: u32,              // places between windows in the batch, modulo 2^32
-    winner_offset: u32,              // winners, modulo 2^32
-    winner_base: u32,                // a winner is this plus the index of its window
-    rank: u32,                       // dimensions in use
-    count: u32,                      // windows
-    first: u32,                      // index of the first window, where `picked` is false
-    flips: u32,                      // bit d: dimension d is reversed, where `picked` is false
-    segment: u32,                    // elements of the source that are bound; others are not copied
-    window_size: u32,                // elements or rows per window
-    window_multiplier: u32,          // of the divisor `window_size`
-    window_shift: u32,               // bits, for the same divisor
-    row_bytes: u32,                  // bytes per row
-    pieces: u32,                     // invocations per row
-    pieces_multiplier: u32,          // of the divisor `pieces`
-    pieces_shift: u32,               // bits, for the same divisor
-    columns: u32,                    // offsets per window, of which some may be known to be 0
-    elements: u32,                   // of all windows of the dispatch
-    row_size: u32,                   // elements of the last two dimensions of a window
-    each: u32,                       // words or blocks per invocation
-    block_winners: u32,              // winners of indices; the winners of blocks follow them
-    unused_0: u32,                   // padding to 16 bytes
-    unused_1: u32,                   // padding to 16 bytes
+    dimensions: array<WindowDimension, 8>, // the first `rank` of them are in use
+    masks: array<vec4<u32>, 16>,           // bytes of a block that belong to each channel
+    fill: vec4<u32>,                       // the value outside of the tensor, repeated
+    tensor_offset: u32,                    // places, from the start of the binding, modulo 2^32
+    batch_offset: u32,                     // places, from the start of the binding, modulo 2^32
+    window_stride: u32,                    // places between windows in the batch, modulo 2^32
+    winner_offset: u32,                    // winners, modulo 2^32
+    winner_base: u32,                      // a winner is this plus the index of its window
+    rank: u32,                             // dimensions in use
+    count: u32,                            // windows
+    first: u32,                            // index of the first window, where `picked` is false
+    flips: u32,                            // bit d: dimension d is reversed, where `picked` is false
+    segment: u32,                          // elements of the source that are bound; others are not copied
+    window_size: u32,                      // elements or rows per window
+    window_multiplier: u32,                // of the divisor `window_size`
+    window_shift: u32,                     // bits, for the same divisor
+    row_bytes: u32,                        // bytes per row
+    pieces: u32,                           // invocations per row
+    pieces_multiplier: u32,                // of the divisor `pieces`
+    pieces_shift: u32,                     // bits, for the same divisor
+    columns: u32,                          // offsets per window, of which some may be known to be 0
+    elements: u32,                         // of all windows of the dispatch
+    row_size: u32,                         // elements of the last two dimensions of a window
+    each: u32,                             // words or blocks per invocation
+    block_winners: u32,                    // winners of indices; the winners of blocks follow them
+    unused_0: u32,                         // padding to 16 bytes
+    unused_1: u32,                         // padding to 16 bytes
 }
 
-struct Dimension {
+struct WindowDimension {
     size: u32,          // indices of a window
     first: u32,         // first index of a window, where a dispatch copies a part of each window
     step: u32,          // indices of the tensor per index of a window

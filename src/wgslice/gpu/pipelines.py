@@ -31,7 +31,7 @@ from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import MAX_CONSTANTS, MAX_PIPELINES, MAX_UNIFORM_BUFFERS
 from wgslice.plans.steps import BufferCopies, Clear, Memory, Span, TextureCopy
 from wgslice.plans.windows import WindowDispatch
-from wgslice.shaders import entry_point, kernel_module, override_constants, uniform_block, with_index_type
+from wgslice.shaders import entry_point, module_of, override_constants, uniform_block
 
 # Binding numbers; window kernels use the last three, gathers and scatters INDICES and INDEX_WINNERS instead.
 UNIFORMS, SOURCE, TARGET, PICKS, OFFSETS, WINDOW_WINNERS = range(6)
@@ -223,7 +223,7 @@ def kernel_call(step: Dispatched) -> KernelCall:
         else:
             supplied[number] = supplied[spare]
     return KernelCall(
-        with_index_type(kernel_module(step.kernel), step),
+        module_of(step),
         entry_point(step.kernel),
         tuple(override_constants(step).items()),
         ("uniform", READ, "storage", *[READ] * tables),
