@@ -131,7 +131,8 @@ fn wide_tiles(own: Invocation) {
         let k = turn * workgroup_size + own.index;
         let column = k % vectors_per_side() * elements_per_vector();
         let row = k / vectors_per_side() * rows_apart;
-        if (first_column + column < columns && (row_step == 1u || row < side)) {
+        let inside = first_column + column < columns && first_row + row < rows;
+        if (inside && (row_step == 1u || row < side)) {
             let element = target_first + column + row / row_step * target_stride_of(before); // modulo 2^32
             write_cell(Corner(element, first_row + row), column, row / rows_each);
         }

@@ -113,7 +113,7 @@ fn read_offset(index: u32) -> i32 {
 // The offset of a window in dimension d, in indices of the tensor, clamped to the range beyond which nothing changes.
 // A negative index counts once from the end of the dimension; a negative position is before its start.
 fn find_offset(pick: Pick, d: u32) -> i32 {
-    let offset = read_offset(pick.number * copy.columns + d);
+    let offset = read_offset(pick.number * copy.columns + min(d, copy.columns - 1u)); // past the columns clamped to 0
     return clamp(offset + select(0, wrap_of(d), offset < 0), lowest_of(d), highest_of(d));
 }
 
