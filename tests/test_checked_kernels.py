@@ -10,18 +10,32 @@ from typing import Any
 
 import numpy as np
 import pytest
-from check import PAGE, RESULTS, added, main, page, texts
+from check import MESSAGE, PAGE, RESULTS, Comparison, added, main, page, texts
+from checker.drawn import drawn
 from checker.execute import Dispatched
 from checker.findings import Finding
 from checker.memory import Memory, Tally
 from checker.mutants import Mutant, found_by, mutants
-from checker.sizes import check_large, check_moved, large_copies, large_indexing, large_windows
+from checker.sizes import (
+    check_large,
+    check_moved,
+    large_copies,
+    large_gathers,
+    large_indexing,
+    large_masks,
+    large_windows,
+)
 from checker.translate import Translator
-from checker.trials import Tallies, all_trials, check_drawn, check_trial, spread
+from checker.trials import Run, Tallies, all_trials, check_trial, spread
 from hypothesis import given, settings
-from strategies import Case, cases
+from planning import USUAL, by_strategy
+from test_extract_windows import Case as WindowsOfAnyLayout
+from test_extract_windows import offset_table
 
+import wgslice as wg
+from wgslice.doctor.trials import Trial
 from wgslice.gpu.pipelines import Binding, Content, KernelCall
+from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
 
 pytestmark = pytest.mark.xdist_group("checker")  # one process makes all trials
@@ -42,14 +56,48 @@ def test_no_invocation_touches_what_another_owns(kernel: Kernel) -> None:
         check(check_trial(trial, Tallies(Tally)))
 
 
-@given(cases())
-def test_random_copies_are_races_of_no_strategy(case: Case) -> None:
-    check(check_drawn(case, Tallies(Tally)))
+@given(drawn)
+def test_random_plans_are_right_by_every_strategy(trials: list[Trial]) -> None:
+    for trial in trials:
+        check(check_trial(trial, Tallies(Tally)))
 
 
-def test_copies_of_tensors_of_some_gib_are_right() -> None:
-    for _, plan in islice(large_copies(Random(1)), some(3)):
-        check(check_large(plan, Tallies(Tally)))
+def test_windows_read_no_offset_beyond_their_table() -> None:
+    """Their kernel adds a dimension to the one of the tensor, which has no offsets."""
+    one = np.ones(1, np.int64)
+    case = WindowsOfAnyLayout(
+        1, Layout.packed((9,)), 3 * one[None], (5,), one, None, Layout.packed((1, 5)), 0
+    )
+    plan = case.plan(USUAL, on_gpu=True)
+    (words,) = [choice for choice in plan.choices if choice.name == "window_words"]
+    source, target = case.buffers()
+    alone, table = by_strategy(plan, words), offset_table(case.offsets)
+    trial = Trial(alone, "one window", source.size, target.size, case.expected, table)
+    check(check_trial(trial, Tallies(Tally)))
+
+
+def test_an_adapter_writes_the_bytes_of_the_checker(device: wg.Device) -> None:
+    comparison = Comparison(device)
+    for trials in all_trials().values():
+        check(check_trial(trials[0], Tallies(Tally), runs=comparison.runs))
+    assert comparison.differing(0) == []
+    assert comparison.count == len(all_trials())
+    comparison.runs = [changed_run()]
+    assert "1 of" in comparison.differing(0)[0]
+
+
+def changed_run() -> Run:
+    """A run of a plan of which the checker got a byte wrong."""
+    runs: list[Run] = []
+    check(check_trial(all_trials()[Kernel.ROWS][0], Tallies(Tally), runs=runs))
+    runs[0].after[0] ^= 1
+    return runs[0]
+
+
+@pytest.mark.parametrize("plans", [large_copies, large_masks, large_gathers])
+def test_copies_of_tensors_of_some_gib_are_right(plans: Callable[[Random], Iterator[Any]]) -> None:
+    for large in islice(plans(Random(1)), some(2)):
+        check(check_large(large, Tallies(Tally)))
 
 
 @pytest.mark.parametrize("plans", [large_windows, large_indexing], ids=["windows", "indices"])
@@ -118,6 +166,8 @@ FINDINGS = {
     "held[index] = n; target_words[n] = held[index ^ 1u];": ["race"],
     "held[index] = n; workgroupBarrier(); held[0u] = n;": ["race"],
     "held[index + 1u] = n;": ["bounds"],
+    "target_words[n] = held[index];": ["unwritten"],
+    "if (index < 4u) { held[index] = n; } workgroupBarrier(); target_words[n] = held[index];": ["unwritten"],
     "if (index < 4u) { workgroupBarrier(); }": ["barrier"],
     "if (group.x < 1u) { workgroupBarrier(); }": [],
     "var i = n; while (i < 20u) { i += n; }": ["loop"],
@@ -192,15 +242,23 @@ def test_marks_are_read_from_comments_above_a_statement() -> None:
 # the verb
 
 
-def test_the_verb_prints_what_was_executed(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("adapter", ["", "missing"], ids=["adapter", "no adapter"])
+def test_the_verb_prints_what_was_executed_and_compared(
+    adapter: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if adapter:
+        request = wg.Device.request
+        monkeypatch.setattr(wg.Device, "request", lambda _: request(adapter))
     assert main(["--kernel", "tiles", "--seconds", "0"]) == 0
-    rows = capsys.readouterr().out.splitlines()
+    *rows, compared = capsys.readouterr().out.splitlines()
     assert [row.partition(" | ")[0] for row in rows] == [
         "| kernel",
         "|---|---|---|---|",
         "| `tiles`",
         "| all",
     ]
+    wanted = "no adapter was found" if adapter else "1 of them ran on"
+    assert compared.startswith(f"check: 1 plans; {wanted}")
 
 
 def test_runs_of_the_same_kernels_add_up() -> None:
@@ -210,6 +268,14 @@ def test_runs_of_the_same_kernels_add_up() -> None:
     assert (twice["plans"], twice["seeds"], twice["mutants"]) == (4, [1, 1], {})
     assert twice["kernels"] == {"rows": {"dispatches": 2, "accesses": 10}}
     assert added({**run, "texts": "others"}, run)["plans"] == 2
+
+
+def test_messages_of_all_versions_of_the_layers_are_read() -> None:
+    before = (
+        "VUID-a(ERROR / SPEC): msgNum: -1 - Validation Error: [ VUID-a ] Object 0; | MessageID = 0xb7 | a\n"
+    )
+    since = "Validation Warning: [ VUID-b ] | MessageID = 0x7f\nb\n"
+    assert MESSAGE.findall(before + since) == [("VUID-a", "a"), ("VUID-b", "b")]
 
 
 # the page

@@ -1,30 +1,24 @@
-"""Execute dispatches and plans: every invocation, or those of chosen workgroups."""
+"""Execute a dispatch: every invocation, or those of chosen workgroups."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from math import prod
 from typing import Any
 
 import numpy as np
 from checker.findings import Finding, Findings
-from checker.memory import Buffer, Memory, Numbers, Paged, Tally, garbage
+from checker.memory import Buffer, Memory, Numbers, Tally, garbage
 from checker.translate import Module, Variable, translated
 from checker.types import Tuple, Type
 from checker.values import Arithmetic, EndlessLoopError, Mask
 from numpy.typing import NDArray
 
-from wgslice.gpu.pipelines import KernelCall, kernel_call
-from wgslice.plans.plan import Plan
-from wgslice.plans.profiles import PATTERN_NBYTES
-from wgslice.plans.steps import BufferCopies, Clear, OnGrid
-from wgslice.plans.steps import Memory as Kind
+from wgslice.gpu.pipelines import KernelCall
 
 BATCH = 2**16  # invocations that are executed at once
 WORD_NBYTES = 4
-MAX_WORDS = 2**22  # of a memory that is held as a whole
 
 
 def words_of(data: NDArray[Any] | bytes) -> Numbers:
@@ -34,11 +28,11 @@ def words_of(data: NDArray[Any] | bytes) -> Numbers:
 
 
 def uniform(type_: Type, words: list[int], at: int = 0) -> Any:
-    """Return the value at a word, by WGSL's layout of uniform blocks; only vec4 is larger than a word."""
+    """Return the value at a word, by WGSL's layout of uniform blocks of words, vec4 and structs."""
     if not isinstance(type_, Tuple):
         return words[at]
     if type_.length:
-        stride = len(type_.parts[0].parts)  # type: ignore[union-attr]  # an array has parts
+        stride = words_in(type_.parts[0])  # of vectors, or of structs that are padded to whole ones
         return tuple(uniform(type_.parts[0], words, at + n * stride) for n in range(int(type_.length)))
     found = []
     for part in type_.parts:
@@ -73,6 +67,7 @@ class Dispatched:
             self.names[f"_{constant}"] = value
         exec(self.module.code, self.names)
         self.repeats = any(not name or self.names[f"_{name}"] for name, _ in self.module.repeats)
+        self.size: int = self.names["_workgroup_size"]  # invocations per workgroup
         self.own: list[Buffer] = []  # workgroup memory
         self.bound = {binding.number: binding for binding in call.bindings}
         for variable in self.module.variables:
@@ -88,9 +83,7 @@ class Dispatched:
             assert isinstance(variable.type, Tuple)
             size = eval(variable.type.length, self.names) * unit
             memory = Memory(np.zeros(0, np.int64))
-            buffer = Buffer(
-                variable.name, memory, self.findings, self.tally, size=size, unit=unit, writable=True
-            )
+            buffer = Buffer(variable.name, memory, self.findings, self.tally, size, unit, True)
             self.own.append(buffer)
             return buffer
         assert variable.binding is not None
@@ -109,37 +102,17 @@ class Dispatched:
             first, size = 0, memory.size
         if written:
             memory.begin()
-        return Buffer(
-            variable.name,
-            memory,
-            self.findings,
-            self.tally,
-            first=first,
-            size=size,
-            unit=unit,
-            writable=written,
-            repeats=self.repeats,
-        )
+        common = variable.name, memory, self.findings, self.tally
+        return Buffer(*common, size, unit, written, self.repeats, first)
 
     def barrier(self, mask: Mask, line: int) -> None:
         """Check that all invocations of a workgroup meet, and forget their accesses of workgroup memory."""
         assert mask is not None
         groups = mask.reshape(-1, self.size)
-        self.findings.note(
-            "barrier",
-            line,
-            None,
-            np.repeat(groups.any(1) & ~groups.all(1), self.size),
-            "not all invocations meet",
-        )
+        missing = np.repeat(groups.any(1) & ~groups.all(1), self.size)
+        self.findings.note("barrier", line, None, missing, "not all invocations meet")
         for buffer in self.own:
             buffer.memory.begin()
-
-    @property
-    def size(self) -> int:
-        """Invocations per workgroup."""
-        found: int = self.names["_workgroup_size"]
-        return found
 
     def run(self, groups: Numbers | None = None) -> list[Finding]:
         """Execute all workgroups, or some by their row-major numbers; return what is found."""
@@ -158,9 +131,9 @@ class Dispatched:
         self.tally.invocations += group.size
         for buffer in self.own:
             own = np.repeat(np.arange(group.size // self.size), self.size)
-            size = buffer.length * buffer.unit
-            buffer.bases = own * size
-            buffer.memory = Memory(garbage(np.arange(size * (group.size // self.size))))
+            buffer.bases = own * buffer.size
+            words = np.arange(buffer.size * (group.size // self.size))
+            buffer.memory = Memory(garbage(words), fresh=True)
         values = {
             "workgroup_id": (group % x, group // x % y, group // x // y),
             "num_workgroups": (x, y, self.call.workgroups[2]),
@@ -174,56 +147,3 @@ class Dispatched:
         self.names["everyone"] = everyone  # the mask of private variables
         with suppress(EndlessLoopError):
             self.names[self.module.entry](everyone, *arguments)
-
-
-def run_plan(
-    plan: Plan,
-    memories: dict[int, Memory],
-    tallies: defaultdict[str, Tally],
-    change: Callable[[str], str] = str,
-    groups: Callable[[OnGrid], Numbers] | None = None,
-) -> list[Finding]:
-    """Execute the steps of a plan on the caller's memories, with modules' text changed, and maybe in part."""
-    memories = {**memories, Kind.ZEROS: Memory(np.zeros(PATTERN_NBYTES // WORD_NBYTES, np.int64))}
-    for kind, nbytes in plan.scratch:
-        size = -(-nbytes // 16) * 4
-        content = np.zeros_like if kind is Kind.WINNERS else garbage  # those are zeroed
-        memories[kind] = Paged(size, content) if size > MAX_WORDS else Memory(content(np.arange(size)))
-    found: list[Finding] = []
-    for step in plan.steps:
-        if isinstance(step, OnGrid):
-            call = kernel_call(step)
-            call = call._replace(module=change(call.module))
-            tally = tallies[step.kernel.value]
-            found += Dispatched(step.kernel.value, call, memories, tally).run(groups and groups(step))
-        elif isinstance(step, Clear):
-            in_bytes(
-                memories[step.writes],
-                lambda data, step=step: data[step.offset_nbytes :][: step.nbytes].fill(0),
-            )
-        elif isinstance(step, BufferCopies):
-            copy_rows(step, memories)
-        else:
-            raise NotImplementedError(step.name)
-    return found
-
-
-def in_bytes(memory: Memory, change: Any) -> None:
-    """Change the bytes of a memory."""
-    data = bytes_of(memory)
-    change(data)
-    memory.words = words_of(data)
-
-
-def bytes_of(memory: Memory) -> NDArray[np.uint8]:
-    """Return the bytes of a memory."""
-    return memory.words.astype("<u4").view(np.uint8)
-
-
-def copy_rows(step: BufferCopies, memories: dict[int, Memory]) -> None:
-    """Perform buffer copies."""
-    source, target = memories[step.reads], memories[step.writes]
-    given, written = bytes_of(source), bytes_of(target)
-    for read, put in step.offsets.tolist():
-        written[put:][: step.nbytes] = given[read:][: step.nbytes]
-    target.words = words_of(written)

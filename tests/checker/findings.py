@@ -20,9 +20,10 @@ class Finding:
     line: int  # of the module
     text: str  # of that line
     what: str
+    case: str = ""  # of the plan
 
     def __str__(self) -> str:
-        return f"{self.kernel}, line {self.line}: {self.what}\n    {self.text}"
+        return f"{self.kernel}, line {self.line}: {self.what}\n    {self.text}\n    {self.case}"
 
 
 class Findings:

@@ -29,9 +29,10 @@ def garbage(words: Numbers) -> Numbers:
 class Memory:
     """The words of a buffer, and for each the invocations that accessed it."""
 
-    def __init__(self, words: Numbers) -> None:
+    def __init__(self, words: Numbers, *, fresh: bool = False) -> None:
         self.words = words
         self.size = words.size
+        self.unwritten = np.ones(words.size, np.bool_) if fresh else None  # words that have no value yet
         self.written: dict[int, tuple[int, int]] = {}  # lowest and highest word, by the words written at once
         self.begin()
 
@@ -54,8 +55,8 @@ class Memory:
 class Paged(Memory):
     """A buffer whose words are a function of their numbers, but for pages that were written."""
 
-    def __init__(self, size: int, content: Callable[[Numbers], Numbers]) -> None:
-        super().__init__(np.zeros(0, np.int64))
+    def __init__(self, size: int, content: Callable[[Numbers], Numbers], *, fresh: bool = False) -> None:
+        super().__init__(np.zeros(0, np.int64), fresh=fresh)
         self.size, self.content = size, content
         self.table = np.full(-(-size // PAGE), -1, np.int32)
         self.pages: list[int] = []
@@ -67,13 +68,13 @@ class Paged(Memory):
             start = len(self.pages)
             self.table[missing] = np.arange(start, start + missing.size)
             self.pages += missing.tolist()
-            fresh = self.content((missing[:, None] * PAGE + np.arange(PAGE)).reshape(-1))
-            unowned = np.full(fresh.size, UNOWNED, np.int32)
-            self.words = np.concatenate([self.words, fresh])
-            self.writer, self.reader = (np.concatenate([old, unowned]) for old in (self.writer, self.reader))
-            if self.atomic is not None and self.changed is not None:
-                self.atomic = np.concatenate([self.atomic, np.zeros(fresh.size, np.bool_)])
-                self.changed = np.concatenate([self.changed, np.zeros(fresh.size, np.int64)])
+            content = self.content((missing[:, None] * PAGE + np.arange(PAGE)).reshape(-1))
+            added = {"words": content, "writer": UNOWNED, "reader": UNOWNED}
+            for name, value in {**added, "unwritten": True, "atomic": False, "changed": 0}.items():
+                held = getattr(self, name)
+                if held is not None:
+                    more = np.broadcast_to(np.asarray(value, held.dtype), content.shape)
+                    setattr(self, name, np.concatenate([held, more]))
         slots: Numbers = self.table[pages].astype(np.int64) * PAGE + words % PAGE
         return slots
 
@@ -99,26 +100,25 @@ class Tally:
     accesses: int = 0  # of buffers and workgroup memory
 
 
+@dataclass
 class Buffer:
     """A variable of a module that is bound to a part of a memory, or workgroup memory."""
 
-    def __init__(
-        self,
-        name: str,
-        memory: Memory,
-        findings: Findings,
-        tally: Tally,
-        *,
-        first: int = 0,
-        size: int,
-        unit: int,
-        writable: bool,
-        repeats: bool = False,
-    ) -> None:
-        self.name, self.memory, self.findings, self.tally = name, memory, findings, tally
-        self.first, self.unit, self.length, self.writable = first, unit, size // unit, writable
-        self.repeats = repeats  # whether invocations may write what others write, with equal bits
-        self.bases: Numbers | int = first  # of each invocation, for workgroup memory
+    name: str
+    memory: Memory
+    findings: Findings
+    tally: Tally
+    size: int  # words
+    unit: int  # words of an element
+    writable: bool
+    repeats: bool = False  # whether invocations may write what others write, with equal bits
+    first: int = 0  # word of the memory
+    bases: Numbers | None = None  # first word of each invocation, for workgroup memory
+
+    @property
+    def length(self) -> int:
+        """The number of elements."""
+        return self.size // self.unit
 
     def places(self, index: Value, m: Mask, line: int, *, beyond: bool = False) -> tuple[Any, Any, Any]:
         """Return the active invocations, the first word of each, and which of them are outside."""
@@ -130,39 +130,51 @@ class Buffer:
         if chosen.max() >= self.length:
             outside = chosen >= self.length
             if not beyond:
-                where = np.zeros(self.findings.invocations.size, np.bool_)
-                where[active[outside]] = True
-                what = f"{self.name} is accessed outside of its {self.length:,} elements"
-                self.findings.note("bounds", line, m, where, what, index=index)
-        base = self.bases[active] if isinstance(self.bases, np.ndarray) else self.bases
-        return active, chosen * self.unit + base, outside
+                what = f"an element outside of {self.length:,} is accessed"
+                self.complain("bounds", line, active, outside, chosen, what)
+        return (
+            active,
+            chosen * self.unit + (self.first if self.bases is None else self.bases[active]),
+            outside,
+        )
+
+    def inside(self, index: Value, m: Mask, line: int) -> tuple[Numbers, Numbers]:
+        """Return the active invocations whose elements are inside, and the first word of each."""
+        active, words, outside = self.places(index, m, line)
+        return (active, words) if outside is None else (active[~outside], words[~outside])
 
     def load(self, index: Value, m: Mask, line: int, *, beyond: bool = False) -> Value:
-        """Return elements; outside of the binding arbitrary ones."""
-        if isinstance(index, int) and not self.writable and index < self.length:
+        """Return elements; arbitrary ones outside of the binding, which may be read where `beyond`."""
+        constant = isinstance(index, int) and index < self.length
+        if constant and not self.writable and self.memory.unwritten is None:
             self.tally.accesses += int(np.count_nonzero(m))  # type: ignore[arg-type]  # of arrays alone
             words = self.memory.read(np.arange(self.unit) + (self.first + index * self.unit)).tolist()
             return tuple(words) if self.unit > 1 else words[0]
         active, places, outside = self.places(index, m, line, beyond=beyond)
-        whole = active.size == self.findings.invocations.size
         found = []
         for part in range(self.unit):
             words = places + part
-            if outside is not None:
-                values = garbage(words)
-                values[~outside] = self.fetch(active[~outside], words[~outside], line)
+            if outside is None:
+                values = self.fetch(active, words, line, beyond)
             else:
-                values = self.fetch(active, words, line)
-            if not whole:
-                spread = np.zeros(self.findings.invocations.size, np.int64)
-                spread[active] = values
-                values = spread
-            found.append(values)
+                values = garbage(words)
+                values[~outside] = self.fetch(active[~outside], words[~outside], line, beyond)
+            found.append(self.spread(active, values))
         return tuple(found) if self.unit > 1 else found[0]
 
-    def fetch(self, active: Numbers, words: Numbers, line: int) -> Numbers:
+    def spread(self, active: Numbers, values: Numbers) -> Numbers:
+        """Return values of some invocations as an array over all."""
+        if active.size == self.findings.invocations.size:
+            return values
+        result = np.zeros(self.findings.invocations.size, np.int64)
+        result[active] = values
+        return result
+
+    def fetch(self, active: Numbers, words: Numbers, line: int, beyond: bool) -> Numbers:
         """Return words, and note who reads them if they may be written."""
         memory = self.memory
+        if not beyond:
+            self.valued(active, words, line)
         if not self.writable:
             return memory.read(words)
         own = self.findings.invocations[active].astype(np.int32)
@@ -176,16 +188,20 @@ class Buffer:
         shared = (memory.reader[slots] != own) | ((before != UNOWNED) & (before != own))
         memory.reader[slots[shared]] = SEVERAL
         if memory.atomic is not None:
-            self.complain(
-                "mixed", line, active, memory.atomic[slots], words, "a word with atomics is read without"
-            )
+            what = "a word with atomics is read without"
+            self.complain("mixed", line, active, memory.atomic[slots], words, what)
         return memory.words[slots]
+
+    def valued(self, active: Numbers, words: Numbers, line: int) -> None:
+        """Report words that nobody wrote."""
+        memory = self.memory
+        if memory.unwritten is not None:
+            unwritten = memory.unwritten[memory.slots(words)]
+            self.complain("unwritten", line, active, unwritten, words, "a word is read that nobody wrote")
 
     def store(self, index: Value, value: Value, m: Mask, line: int, *, part: int | None = None) -> None:
         """Write elements, or a component of them."""
-        active, places, outside = self.places(index, m, line)
-        if outside is not None:
-            active, places = active[~outside], places[~outside]
+        active, places = self.inside(index, m, line)
         values = value if isinstance(value, tuple) else (value,)
         for number, each in enumerate(values):
             words = places + (number if part is None else part)
@@ -193,10 +209,13 @@ class Buffer:
             self.put(active, words, each[active] if isinstance(each, np.ndarray) else each, line)
 
     def reach(self, words: Numbers, unit: int) -> None:
-        """Note the range of words that are written."""
+        """Note the range of words that are written, and that they have a value."""
+        memory = self.memory
         if words.size:
-            low, high = self.memory.written.get(unit, (2**62, 0))
-            self.memory.written[unit] = min(low, int(words.min())), max(high, int(words.max()))
+            low, high = memory.written.get(unit, (2**62, 0))
+            memory.written[unit] = min(low, int(words.min())), max(high, int(words.max()))
+        if memory.unwritten is not None:
+            memory.unwritten[memory.slots(words)] = False
 
     def put(self, active: Numbers, words: Numbers, values: Value, line: int, *, atomic: bool = False) -> None:
         """Write words, and note who does."""
@@ -212,66 +231,47 @@ class Buffer:
         at_once = winner != own
         differs |= at_once & (memory.words[slots] != values)
         other = np.where(at_once, winner, writer)
+        what = f"a word is written, {'other' if differs.any() else 'equal'} bits, that"
         if not self.repeats:
-            self.complain(
-                "race", line, active, at_once | again, words, "a word is written that", other, ~differs
-            )
-            read = (reader != UNOWNED) & (reader != own)
-            self.complain("race", line, active, read, words, "a word is written that", reader)
-        self.complain("race", line, active, differs, words, "a word is written that", other, ~differs)
+            self.complain("race", line, active, at_once | again, words, what, other)
+            self.complain("race", line, active, (reader != UNOWNED) & (reader != own), words, what, reader)
+        self.complain("race", line, active, differs, words, what, other)
         if memory.atomic is not None and not atomic:
-            self.complain(
-                "mixed", line, active, memory.atomic[slots], words, "a word with atomics is written without"
-            )
+            what = "a word with atomics is written without"
+            self.complain("mixed", line, active, memory.atomic[slots], words, what)
 
     def complain(
         self,
         kind: str,
         line: int,
         active: Numbers,
-        wrong: NDArray[np.bool_],
+        wrong: Any,
         words: Numbers,
         what: str,
         other: Value = None,
-        same: Value = None,
     ) -> None:
-        """Report the first wrong access."""
+        """Report the first wrong access, and who else accessed the word if that is given."""
         if not wrong.any() or (kind, line) in self.findings.found:
             return
         first = int(wrong.argmax())
-        bits = (
-            ""
-            if same is None
-            else ", equal bits"
-            if np.broadcast_to(same, wrong.shape)[wrong].all()
-            else ", other bits"
-        )
         if other is not None:
-            who = "several invocations" if other[first] == SEVERAL else f"invocation {other[first]}"
-            what += f" {who} accessed as well{bits}"
-        at = f"{self.name}, word {words[first]}, invocation {self.findings.invocations[active[first]]}"
+            several = other[first] == SEVERAL
+            what += f" {'several invocations' if several else f'invocation {other[first]}'} accessed as well"
+        at = f"{self.name}, {words[first]}, invocation {self.findings.invocations[active[first]]}"
         self.findings.add(kind, line, f"{what}: {at}, and {int(wrong.sum()) - 1} more")
 
     # atomics
 
     def touched(self, index: Value, m: Mask, line: int) -> tuple[Numbers, Numbers, Numbers]:
         """Return the invocations, words and places of an atomic operation, and note it."""
-        active, words, outside = self.places(index, m, line)
-        if outside is not None:
-            active, words = active[~outside], words[~outside]
-        slots = self.memory.slots(words)
-        if self.memory.atomic is None:
-            self.memory.atomic = np.zeros(self.memory.words.size, np.bool_)
-            self.memory.changed = np.zeros(self.memory.words.size, np.int64)
-        self.memory.atomic[slots] = True
-        self.reach(words, 1)
+        active, words = self.inside(index, m, line)
+        memory = self.memory
+        slots = memory.slots(words)
+        if memory.atomic is None:
+            memory.atomic = np.zeros(memory.words.size, np.bool_)
+            memory.changed = np.zeros(memory.words.size, np.int64)
+        memory.atomic[slots] = True
         return active, words, slots
-
-    def spread(self, active: Numbers, values: Numbers) -> Numbers:
-        """Return values of some invocations as an array over all."""
-        result = np.zeros(self.findings.invocations.size, np.int64)
-        result[active] = values
-        return result
 
     def atomicLoad(self, index: Value, m: Mask, line: int) -> Value:  # noqa: N802 -- WGSL's name
         active, _, slots = self.touched(index, m, line)
@@ -282,9 +282,9 @@ class Buffer:
         assert self.memory.changed is not None
         given = value[active] if isinstance(value, np.ndarray) else value
         changed = self.memory.changed[slots] != 0
-        self.complain(
-            "race", line, active, changed, words, "bits are written that another invocation changed"
-        )
+        what = "bits are written that another invocation changed"
+        self.complain("race", line, active, changed, words, what)
+        self.reach(words, 1)
         self.put(active, words, given, line, atomic=True)
 
     def atomicXor(self, index: Value, value: Value, m: Mask, line: int) -> None:  # noqa: N802 -- WGSL's name
@@ -294,6 +294,7 @@ class Buffer:
         given = np.broadcast_to(value, self.findings.invocations.shape)[active]
         twice = (changed[slots] & given) != 0
         self.complain("race", line, active, twice, words, "bits are changed that another invocation changed")
+        self.reach(words, 1)
         places, which = np.unique(slots, return_inverse=True)
         differing, any_of = np.zeros_like(places), np.zeros_like(places)
         np.bitwise_xor.at(differing, which, given)
@@ -304,5 +305,7 @@ class Buffer:
         self.memory.words[places] ^= differing
 
     def atomicMax(self, index: Value, value: Value, m: Mask, line: int) -> None:  # noqa: N802 -- WGSL's name
-        active, _, slots = self.touched(index, m, line)
+        active, words, slots = self.touched(index, m, line)
+        self.valued(active, words, line)
+        self.reach(words, 1)
         np.maximum.at(self.memory.words, slots, value[active] if isinstance(value, np.ndarray) else value)

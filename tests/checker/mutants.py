@@ -63,9 +63,9 @@ def findings_of(mutant: Mutant, count: int) -> Iterator[Found]:
     """Yield what is found of a mutant by `count` trials per kernel."""
     tallies = Tallies(Tally)
     if mutant.large:
-        for _, plan in islice(large_copies(Random(1)), MAX_LARGE):
-            if {step.name for step in plan.steps} & {*mutant.kernels}:
-                yield from (Found(found, None) for found in check_large(plan, tallies, mutant.changed))
+        for large in islice(large_copies(Random(1)), MAX_LARGE):
+            if {step.name for step in large.plan.steps} & {*mutant.kernels}:
+                yield from (Found(found, None) for found in check_large(large, tallies, mutant.changed))
         return
     for kernel in mutant.kernels:
         for trial in spread(all_trials()[Kernel(kernel)], count):

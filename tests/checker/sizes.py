@@ -8,32 +8,47 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
-from checker.execute import run_plan, words_of
+from checker.execute import words_of
 from checker.findings import Finding
 from checker.memory import Memory, Numbers, Paged, garbage
+from checker.plans import run_plan
 from checker.trials import Tallies
 from numpy.typing import NDArray
 
 from wgslice.arguments import U32_MAX
 from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_index
 from wgslice.doctor.copies import cases
+from wgslice.doctor.indexing import table_of
 from wgslice.doctor.trials import FILL, NONE, Elements, difference, elements_of
 from wgslice.doctor.windows import COUNT, MARGIN, OUTSIDE, ROWS, WindowsCase
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.gather import indexed_copy
-from wgslice.plans.index_strategies import plan_indexing
+from wgslice.plans.index_strategies import (
+    copy_at_once,
+    masked_copy_at_once,
+    masked_values_at_once,
+    plan_indexing,
+)
 from wgslice.plans.plan import Plan
-from wgslice.plans.problem import PlanContext, Table
+from wgslice.plans.problem import LARGEST_BINDING_NBYTES, MAX_INVOCATIONS, PlanContext, Table
 from wgslice.plans.profiles import CPU, GPU, Limits
 from wgslice.plans.steps import Memory as Kind
 from wgslice.plans.steps import OnGrid
 from wgslice.plans.window_strategies import winners_scratch
 
-GOALS_NBYTES = (2**31, 2**31, 2**31 + 2**20, 2**32 - 4, 2**32, 5 * 2**30)  # of the larger side, at most
+GOALS_NBYTES = (
+    2**31 - 1,
+    2**31,
+    2**31 + 2**20,
+    2**32 - 4,
+    2**32 - 1,
+    2**32,
+    5 * 2**30,
+)  # of the larger side, at most
 RARE = 4  # plans of a kernel that are all taken; of further ones fewer
 LARGE = Limits(binding_nbytes=2**32 - 16, binding_alignment_nbytes=32, workgroups=65535)
 NEIGHBOURS = 200  # workgroups at either end of a grid that are executed
@@ -45,9 +60,14 @@ def before(words: Numbers) -> Numbers:
     return garbage(words + 2**48)
 
 
-def byte_at(addresses: Numbers) -> Numbers:
-    """Return bytes of a source."""
-    return (garbage(addresses >> 2) >> (addresses % 4 * 8)) & 0xFF
+def mask_words(words: Numbers) -> Numbers:
+    """Return the words of a mask, of which half of the bytes are 0."""
+    return garbage(words + 2**49) & 0x80400101
+
+
+def byte_of(content: Callable[[Numbers], Numbers], addresses: Numbers) -> Numbers:
+    """Return bytes of a memory."""
+    return (content(addresses >> 2) >> (addresses % 4 * 8)) & 0xFF
 
 
 def stretched(source: Layout, target: Layout, count: int) -> tuple[Layout, Layout]:
@@ -71,7 +91,29 @@ def chosen_groups(step: OnGrid) -> Numbers:
     return np.array(sorted(number for number in found if 0 <= number < total))
 
 
-def large_copies(draw: Random) -> Iterator[tuple[str, Plan]]:
+class Large(NamedTuple):
+    """A plan of which some workgroups run, and what it copies: elements of `width` bytes."""
+
+    case: str
+    plan: Plan
+    width: int
+    source: Layout
+    target: Layout
+    mask: Layout | None = None  # of bytes, where an element is written if they are not 0
+    read: Callable[[Numbers], Numbers] | None = None  # of the first dimension: index of the source, or NONE
+    table: Memory | None = None  # mask or indices of the device
+
+
+def by_kernels(large: Large) -> Iterator[Large]:
+    """Yield a plan by each strategy of dispatches alone, of many dispatches the first and the last ones."""
+    half = MAX_STEPS // 2
+    for choice in large.plan.choices:
+        if all(isinstance(step, OnGrid) for step in choice.steps):
+            some = choice.steps[:half] + choice.steps[max(len(choice.steps) - half, half) :]
+            yield large._replace(plan=replace(large.plan, steps=some))
+
+
+def large_copies(draw: Random) -> Iterator[Large]:
     """Yield a plan of each strategy of drawn copies, stretched to about the bytes of each goal."""
     templates = [case for case in cases() if case[2].is_nested and case[2].rank]
     permuted = [case for case in templates if abs(case[1].strides[-1]) > min(map(abs, case[1].strides))]
@@ -85,54 +127,121 @@ def large_copies(draw: Random) -> Iterator[tuple[str, Plan]]:
             if side.strides[0]
         ]
         count = max(min(*counts, U32_MAX // prod(target.sizes[1:])), 1) if counts else 1
-        limits = replace(LARGE, profile=profile)
         sides = stretched(source, target, count)
-        plan = plan_copy(*sides, width, PlanContext(limits))
-        for choice in plan.choices:
-            kernel = choice.steps[0].name
+        plan = plan_copy(*sides, width, PlanContext(replace(LARGE, profile=profile)))
+        for large in by_kernels(Large(f"{sides[0]} to {sides[1]}, width {width}", plan, width, *sides)):
+            kernel = large.plan.steps[0].name
             seen[kernel] += 1  # strategies that apply to few copies are taken as often as others
-            if all(isinstance(step, OnGrid) for step in choice.steps) and draw.random() < RARE / seen[kernel]:
-                half = MAX_STEPS // 2
-                steps = (
-                    choice.steps
-                    if len(choice.steps) <= MAX_STEPS
-                    else (*choice.steps[:half], *choice.steps[-half:])
-                )
-                yield f"{sides[0]} to {sides[1]}, {width} bytes an element", replace(plan, steps=steps)
+            if draw.random() < RARE / seen[kernel]:
+                yield large
 
 
-def check_large(plan: Plan, tallies: Tallies, change: Callable[[str], str] = str) -> list[Finding]:
-    """Execute some workgroups of a plan of a copy; return what is found."""
-    width, source, target = plan.width_nbytes, plan.source, plan.target
-    nbytes = [-(-side.stop * width // 16) * 16 for side in (source, target)]
-    memories = {
-        int(Kind.INPUT): Paged(nbytes[0] // 4, garbage),
-        int(Kind.OUTPUT): Paged(nbytes[1] // 4, before),
-    }
-    found = run_plan(plan, dict(memories), tallies, change, chosen_groups)
-    written = memories[int(Kind.OUTPUT)]
+def large_masks(draw: Random) -> Iterator[Large]:
+    """Yield masked copies of as many elements as one grid or two bindings hold."""
+    while True:
+        width, row, gap = (
+            draw.choice((1, 2, 4, 8, 16)),
+            draw.choice((1, 3, 33, 2**20)),
+            draw.choice((0, 0, 1)),
+        )
+        skip, limits = draw.choice((0, 1)), replace(LARGE, profile=draw.choice((CPU, GPU)))
+        rows = min(MAX_INVOCATIONS // row, (LARGEST_BINDING_NBYTES - 64) // width // (row + gap))
+        target = Layout.of((rows, row), (row + gap, 1), skip)
+        source = Layout.of((rows, row), draw.choice(((0, 0), (row, 1), (row, 1))), 1 - skip)
+        mask = Layout.packed((rows, draw.choice((1, row))))
+        copy = masked_copy_at_once(mask.sizes, target, source, width, limits)
+        if copy is None:
+            continue
+        context = PlanContext(limits, table=Table(mask, 1))
+        plan = copy.planner(copy.read, copy.written, width, context)
+        repeated = Layout.of(target.sizes, mask.strides)
+        table = Paged(-(-mask.size // 4), mask_words)
+        case = f"{source} to {target} by a mask of {mask.sizes}, width {width}"
+        yield from by_kernels(Large(case, plan, width, source, target, repeated, None, table))
+
+
+def large_values(draw: Random) -> Iterator[Large]:
+    """Yield copies of values in turn to where a mask of the host is true, as large as a grid."""
+    while True:
+        part = np.random.default_rng(draw.randrange(2**31)).random(2**20) < draw.choice((0.1, 0.9))
+        ahead: Numbers = np.cumsum(part) - part
+        count = int(np.count_nonzero(part))
+
+        def read(index: Numbers, part: Any = part, ahead: Any = ahead, count: int = count) -> Numbers:
+            turn, own = np.divmod(index, part.size)
+            return np.where(part[own], turn * count + ahead[own], NONE)
+
+        repeats, width = MAX_INVOCATIONS // part.size, draw.choice((1, 2))
+        repeats -= width == 2  # a binding holds fewer
+        target, source = Layout.packed((repeats * part.size,)), Layout.packed((repeats * count,), 3)
+        limits = replace(LARGE, profile=draw.choice((CPU, GPU)))
+        copy = masked_values_at_once(np.tile(part, repeats), target, source, width, limits)
+        assert copy is not None
+        plan = copy.planner(copy.read, copy.written, width, PlanContext(limits))
+        yield from by_kernels(Large(f"{target.sizes} by a mask", plan, width, source, target, None, read))
+
+
+def large_gathers(draw: Random) -> Iterator[Large]:
+    """Yield gathers of long rows, of as many elements as one grid or two bindings hold."""
+    while True:
+        width, row = draw.choice((1, 2, 4, 8, 16)), draw.choice((7, 2**10, 2**20))
+        rows = min(MAX_INVOCATIONS, (LARGEST_BINDING_NBYTES - 64) // width) // row
+        height = draw.choice((9, rows))
+        picks = np.random.default_rng(draw.randrange(2**31)).integers(0, height, min(rows, 2**20))
+        source, target = Layout.packed((height, row), draw.choice((0, 1))), Layout.packed((picks.size, row))
+        dtype = draw.choice((None, np.dtype("int32"), np.dtype("uint32"), np.dtype("int64")))
+        held: Any = picks if dtype is None else DeviceIndices(picks.shape, None)
+        limits, selection = replace(LARGE, profile=draw.choice((CPU, GPU))), any_index(source.sizes, held)
+        assert isinstance(selection, AdvancedSelection)
+        copy = copy_at_once(selection, source, target, width, limits, reads=True, index_dtype=dtype)
+        if copy is None:
+            continue
+        indices = None if dtype is None else picks.astype(dtype)
+        context = PlanContext(limits, table=table_of(indices))
+        plan = copy.planner(copy.read, copy.written, width, context)
+        table = None if indices is None else Memory(words_of(indices))
+        case = f"{picks.size} of {source}, width {width}, {dtype}"
+        read = cast("Callable[[Numbers], Numbers]", picks.__getitem__)
+        yield from by_kernels(Large(case, plan, width, source, target, None, read, table))
+
+
+def check_large(large: Large, tallies: Tallies, changed: Callable[[str], str] = str) -> list[Finding]:
+    """Execute some workgroups of a plan; return what is found."""
+    width, source, target = large.width, large.source, large.target
+    nbytes = [-(-side.stop * width // 16) * 16 + 16 for side in (source, target)]
+    written = Paged(nbytes[1] // 4, before)
+    memories: dict[int, Memory] = {int(Kind.INPUT): Paged(nbytes[0] // 4, garbage), int(Kind.OUTPUT): written}
+    if large.table is not None:
+        memories[int(Kind.OFFSETS)] = large.table
+    found = run_plan(large.plan, memories, tallies, changed, chosen_groups)
     numbers, words = written.numbers(), written.words
-    changed = np.flatnonzero(words != before(numbers))
-    addresses = (numbers[changed][:, None] * 4 + np.arange(4)).reshape(-1)
-    after = ((words[changed][:, None] >> (np.arange(4) * 8)) & 0xFF).reshape(-1)
-    kept = ((before(numbers[changed])[:, None] >> (np.arange(4) * 8)) & 0xFF).reshape(-1)
+    differing = np.flatnonzero(words != before(numbers))
+    addresses = (numbers[differing][:, None] * 4 + np.arange(4)).reshape(-1)
+    after = ((words[differing][:, None] >> (np.arange(4) * 8)) & 0xFF).reshape(-1)
+    kept = ((before(numbers[differing])[:, None] >> (np.arange(4) * 8)) & 0xFF).reshape(-1)
     rest = addresses // width - target.offset
-    inside, element = rest >= 0, np.full(rest.size, source.offset)
-    for size, read, stride in zip(target.sizes, source.strides, target.strides, strict=True):
+    inside = rest >= 0
+    element, mask = np.full(rest.size, source.offset), np.zeros(rest.size, np.int64)
+    for axis, (size, stride) in enumerate(zip(target.sizes, target.strides, strict=True)):
         if size > 1:
             index = rest // stride
             inside &= (index >= 0) & (index < size)
             rest -= index * stride
-            element += index * read
+            mask += index * (large.mask.strides[axis] if large.mask else 0)
+            if axis == 0 and large.read is not None:
+                index = large.read(np.where(inside, index, 0))
+                inside &= index != NONE
+            element += index * source.strides[axis]
     inside &= rest == 0
-    expected = np.where(inside, byte_at(np.where(inside, element * width + addresses % width, 0)), kept)
-    wrong = (after != expected) & (after != kept)
-    kernel = plan.steps[0].name
-    if wrong.any() or not changed.size:
+    if large.mask is not None:
+        inside &= byte_of(mask_words, np.where(inside, mask, 0)) != 0
+    source_bytes = byte_of(garbage, np.where(inside, element * width + addresses % width, 0))
+    wrong = (after != np.where(inside, source_bytes, kept)) & (after != kept)
+    if wrong.any() or not differing.size:
         at = int(addresses[wrong][0]) if wrong.any() else -1
-        text = f"{int(wrong.sum())} of {4 * changed.size} changed bytes are wrong, the first one at {at}"
-        found.append(Finding("bytes", kernel, 0, "", text))
-    return found
+        text = f"{int(wrong.sum())} of {4 * differing.size} changed bytes are wrong, the first one at {at}"
+        found.append(Finding("bytes", large.plan.steps[0].name, 0, "", text))
+    return [replace(each, case=large.case) for each in found]
 
 
 HEIGHTS = (2**31, 2**31 + 2**20, 2**32 - 2**12)  # bytes of a tensor, about
@@ -223,10 +332,9 @@ def large_indexing(draw: Random) -> Iterator[tuple[str, Plan, Moved]]:
         sides = (elements, picture) if writes else (picture, elements)
         limits = replace(LARGE, profile=draw.choice((CPU, GPU)))
         table = None if dtype is None else indices.astype(dtype)
-        known = None if table is None else Table(Layout.packed(table.shape), table.itemsize)
         if copy is None:
             continue
-        plan = plan_indexing(copy, lambda: None, *sides, width, PlanContext(limits, table=known))
+        plan = plan_indexing(copy, lambda: None, *sides, width, PlanContext(limits, table=table_of(table)))
         moved = (numbers, elements_of(elements)) if writes else (elements_of(elements), numbers)
         if all(isinstance(step, OnGrid) for step in plan.steps):
             yield f"{picture} at {along}, {dtype}, {writes}", plan, Moved(width, moved[0], moved[1], table)
@@ -263,7 +371,7 @@ def check_moved(plan: Plan, moved: Moved, tallies: Tallies) -> list[Finding]:
     _, last = np.unique(written[kept][::-1], return_index=True)  # of equal ones the last one
     chosen = np.flatnonzero(kept)[::-1][last]
     places = (written[chosen][:, None] * width + np.arange(width)).reshape(-1)
-    values = byte_at((np.maximum(read[chosen], 0)[:, None] * width + np.arange(width)).reshape(-1))
+    values = byte_of(garbage, (np.maximum(read[chosen], 0)[:, None] * width + np.arange(width)).reshape(-1))
     values = np.where(np.repeat(read[chosen] == NONE, width), FILL, values)
     slots = target.slots(places >> 2)
     expected = before(target.numbers())

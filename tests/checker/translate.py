@@ -57,6 +57,11 @@ def parser() -> Lark:
     return Lark(grammar, parser="lalr", propagate_positions=True)
 
 
+def children_of(node: Node, kind: str) -> list[Node]:
+    """Return the children of a node that are of a kind."""
+    return [each for each in node.children if isinstance(each, Tree) and each.data == kind]
+
+
 @dataclass
 class Variable:
     """A variable of the module that is not of one invocation: a buffer, a uniform block, workgroup memory."""
@@ -151,7 +156,7 @@ class Translator:
 
     def declare_variable(self, node: Node) -> None:
         """Add a variable of the module."""
-        attributes = [each for each in node.children if isinstance(each, Tree) and each.data == "attribute"]
+        attributes = children_of(node, "attribute")
         space, _, name, written = node.children[len(attributes) :]
         numbers = {str(each.children[0]): str(each.children[1].children[0]) for each in attributes}
         type_ = self.type(written)
@@ -164,9 +169,7 @@ class Translator:
         key = name, types, marks
         if key not in self.done:
             node = self.functions[name]
-            parameters = [
-                each for each in node.children if isinstance(each, Tree) and each.data == "parameter"
-            ]
+            parameters = children_of(node, "parameter")
             own = f"{name}_{len(self.done)}"
             self.done[key] = own, None  # WGSL has no recursion
             given = [(str(each.children[-2]), type_) for each, type_ in zip(parameters, types, strict=True)]
@@ -180,7 +183,7 @@ class Translator:
     def module(self, entry_point: str) -> Module:
         """Translate an entry point with all that it calls."""
         node = self.functions[entry_point]
-        parameters = [each for each in node.children if isinstance(each, Tree) and each.data == "parameter"]
+        parameters = children_of(node, "parameter")
         types = tuple(self.type(each.children[-1]) for each in parameters)
         inputs = tuple(
             self.builtins[str(each.children[-1].children[0])]
@@ -190,9 +193,8 @@ class Translator:
         )
         entry, _ = self.call(entry_point, types, (False, False))
         code = compile("\n\n".join(self.sources), f"<{entry_point}>", "exec")
-        return Module(
-            code, entry, inputs, self.defaults, [*self.variables.values()], self.lines, self.repeats
-        )
+        variables = [*self.variables.values()]
+        return Module(code, entry, inputs, self.defaults, variables, self.lines, self.repeats)
 
 
 KINDS = "struct", "override", "const", "alias", "global", "function"
@@ -205,7 +207,6 @@ class Local:
     python: str
     type: Type
     level: int  # of the mask under which it is declared
-    constant: str = ""
 
 
 @dataclass
@@ -284,13 +285,6 @@ class Function:
         self.indent = indent
         self.scopes.pop()
 
-    def do_let(self, node: Node) -> None:
-        with self.marks_of(node):
-            name, value = node.children
-            code, type_ = self.expr(value)
-            type_ = I32 if type_ == NUMBER else type_
-            self.emit(f"{self.declare(name, type_).python} = {code}")
-
     def do_var(self, node: Node) -> None:
         with self.marks_of(node):
             name, written, value = node.children
@@ -299,6 +293,8 @@ class Function:
                 type_ = joined(self.module.type(written), type_)
             type_ = I32 if type_ == NUMBER else type_
             self.emit(f"{self.declare(name, type_).python} = {code or zero(type_)}")
+
+    do_let = do_var
 
     def do_return(self, node: Node) -> None:
         with self.marks_of(node):
@@ -398,10 +394,8 @@ class Function:
         for part in reversed(path):
             whole, type_ = self.expr(part.children[0])
             assert isinstance(type_, Tuple)
-            index = (
-                self.expr(part.children[1])[0] if part.data == "index" else str(self.position(type_, part))
-            )
-            new = f"put({whole}, {index}, {new})"
+            number = self.expr(part.children[1])[0] if part.data == "index" else self.position(type_, part)
+            new = f"put({whole}, {number}, {new})"
         self.emit(f"{local.python} = {new}")
         if local.level >= 0:
             self.grow(local, path, value[1])
@@ -411,9 +405,8 @@ class Function:
 
         def within(type_: Type, rest: Sequence[Node]) -> Type:
             if not rest:
-                return (
-                    wrapping(type_, wraps(assigned)) if isinstance(type_, Scalar) else joined(type_, assigned)
-                )
+                scalar = isinstance(type_, Scalar)
+                return wrapping(type_, wraps(assigned)) if scalar else joined(type_, assigned)
             assert isinstance(type_, Tuple)
             if rest[0].data == "index" or not type_.fields:
                 return replace(type_, parts=tuple(within(part, rest[1:]) for part in type_.parts))
@@ -434,17 +427,13 @@ class Function:
         written = str(node.children[0])
         return str(int(written.rstrip("u"), 0)), U32 if written.endswith("u") else NUMBER
 
-    def of_true(self, _: Node) -> Typed:
-        return "True", BOOL
-
-    def of_false(self, _: Node) -> Typed:
-        return "False", BOOL
-
     def of_name(self, node: Node) -> Typed:
         name = str(node.children[0])
         local = self.find(name)
         if local is not None:
             return local.python, local.type
+        if name in ("true", "false"):
+            return name.title(), BOOL
         known = self.module.constants | {each.name: each.type for each in self.module.variables.values()}
         return f"_{name}", known[name]
 
@@ -490,10 +479,10 @@ class Function:
         code, type_ = self.expr(operand)
         if sign == "!":
             return f"not_({code})", type_
+        if sign == "-" and type_ == NUMBER:
+            return f"(-{code})", NUMBER
         if sign == "-":
-            return (
-                (f"(-{code})", NUMBER) if type_ == NUMBER else self.binary("-", ("0", NUMBER), (code, type_))
-            )
+            return self.binary("-", ("0", NUMBER), (code, type_))
         return self.binary("^", (code, type_), (str(2**32 - 1), U32))
 
     def of_address(self, node: Node) -> Typed:

@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, product
+from typing import NamedTuple
 
 import numpy as np
-from checker.execute import bytes_of, run_plan, words_of
+from checker.execute import words_of
 from checker.findings import Finding
 from checker.memory import Memory, Tally
-from helpers import GUARD, copied, whole_words
+from checker.plans import bytes_of, run_plan
+from helpers import GUARD, Bytes, copied, whole_words
 from planning import USUAL, planned_by_kernel
-from strategies import Case
-from test_kernels import CONDITIONS, PROFILES, conditions, plans
+from test_kernels import CONDITIONS, PROFILES, conditions
 
 from wgslice.doctor.copies import copy_trials
 from wgslice.doctor.indexing import MaskCase, index_trials
@@ -35,8 +36,21 @@ from wgslice.plans.steps import OnGrid
 Tallies = defaultdict[str, Tally]
 
 
-def check_trial(trial: Trial, tallies: Tallies, change: Callable[[str], str] = str) -> list[Finding]:
-    """Execute a trial with its modules' text changed; return what is found."""
+class Run(NamedTuple):
+    """A plan that was executed: its source, target before and table, and its target after."""
+
+    plan: Plan
+    sides: tuple[Bytes, Bytes, Bytes]
+    after: Bytes
+
+
+def check_trial(
+    trial: Trial,
+    tallies: Tallies,
+    changed: Callable[[str], str] = str,
+    runs: list[Run] | None = None,
+) -> list[Finding]:
+    """Execute a trial with its modules' text changed; return what is found, and add the run to others."""
     generator = np.random.default_rng(trial.target_nbytes)
     source, before = (
         generator.integers(0, 256, whole_words(nbytes), np.uint8)
@@ -44,9 +58,7 @@ def check_trial(trial: Trial, tallies: Tallies, change: Callable[[str], str] = s
     )
     given = source[: trial.source_nbytes]
 
-    def expected(
-        target: np.ndarray[tuple[int], np.dtype[np.uint8]],
-    ) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    def expected(target: Bytes) -> Bytes:
         found = target.copy()
         found[: trial.target_nbytes] = trial.expected(given, target[: trial.target_nbytes].copy())
         return found
@@ -56,11 +68,16 @@ def check_trial(trial: Trial, tallies: Tallies, change: Callable[[str], str] = s
     written = wanted == expected(~before)
     before = np.where(written, ~wanted, before)
     memories = {int(Kind.INPUT): Memory(words_of(source)), int(Kind.OUTPUT): Memory(words_of(before))}
+    table = np.zeros(4, np.uint8)
     if trial.table is not None:
-        padding = np.full(-trial.table.size % 4, 255, np.uint8)  # true elements of a mask
-        memories[int(Kind.OFFSETS)] = Memory(words_of(np.append(trial.table, padding)))
+        table = np.append(
+            trial.table, np.full(-trial.table.size % 4, 255, np.uint8)
+        )  # true elements of a mask
+    memories[int(Kind.OFFSETS)] = Memory(words_of(table))
     target = memories[int(Kind.OUTPUT)]
-    found = run_plan(trial.plan, memories, tallies, change)
+    found = run_plan(trial.plan, memories, tallies, changed)
+    if runs is not None:
+        runs.append(Run(trial.plan, (source, before, table), bytes_of(target)))
     wrong = difference(bytes_of(target), wanted, "bytes", "#04x")
     output, width, inside = trial.plan.target, trial.plan.width_nbytes, np.flatnonzero(written)
     start = min(output.lowest * width, int(inside.min(initial=2**31)))
@@ -69,7 +86,8 @@ def check_trial(trial: Trial, tallies: Tallies, change: Callable[[str], str] = s
         first, last = start // (4 * unit) * unit, (stop - 1) // (4 * unit) * unit + unit - 1
         if low < first or high > last:
             wrong = wrong or f"words {low} to {high} are written, the output's are {first} to {last}"
-    return [*found, *([Finding("bytes", trial.plan.summary, 0, trial.case, wrong)] if wrong else [])]
+    found += [Finding("bytes", trial.plan.summary, 0, "", wrong)] if wrong else []
+    return [replace(each, case=trial.case) for each in found]
 
 
 def copying(plan: Plan, source: Layout, target: Layout, width: int, case: str) -> Trial:
@@ -165,14 +183,6 @@ def all_trials() -> dict[Kernel, list[Trial]]:
 def has_kernel(trial: Trial) -> bool:
     """Return whether the first step of a trial is a dispatch."""
     return isinstance(trial.plan.steps[0], OnGrid)
-
-
-def check_drawn(case: Case, tallies: Tallies) -> list[Finding]:
-    """Execute the plans of a drawn copy where each kernel in turn costs least, also in small limits."""
-    found: list[Finding] = []
-    for plan in plans(case, USUAL):
-        found += check_trial(copying(plan, case.source, case.output, case.width, str(case)), tallies)
-    return found
 
 
 def spread(trials: list[Trial], count: int, start: int = 0) -> list[Trial]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from functools import partial, reduce
+from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 Value: TypeAlias = Any  # a number, an array over invocations, or a tuple of values
 Mask: TypeAlias = NDArray[np.bool_] | None
 
-MOST = 2**32 - 1
+MOST, I32_MIN = 2**32 - 1, -(2**31)
 MAX_ITERATIONS = 2**10  # of a loop; no kernel has as many in what is executed
 
 
@@ -120,17 +120,7 @@ def clamp(value: Value, low: Value, high: Value) -> Value:
 
 def signed(value: Value) -> Value:
     """Return the i32 with the bits of a number modulo 2^32."""
-    return ((value + 2**31) & MOST) - 2**31
-
-
-def truth(value: Value) -> Value:
-    """Return 1 where a condition holds, else 0."""
-    return value.astype(np.int64) if isinstance(value, np.ndarray) else int(value)
-
-
-def computed(exact: Any, check: Any, a: Value, b: Value, m: Mask, line: int) -> Value:
-    """Return a sum, difference or product that is checked."""
-    return check(exact(a, b), m, line)
+    return ((value - I32_MIN) & MOST) + I32_MIN
 
 
 class Arithmetic:
@@ -139,48 +129,32 @@ class Arithmetic:
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
 
-    def checked(self, name: str, low: int, high: int, wrong: Value, kept: Value, m: Mask, line: int) -> Value:
-        """Report numbers outside of a type's range, and return the ones that hardware has."""
-        beyond = (wrong < low) | (wrong > high)
-        if isinstance(kept, np.ndarray) or beyond:
-            self.findings.note("wrap", line, m, beyond, f"{name} wraps", result=wrong)
-        return kept
-
-    def u32(self, name: str, result: Value, m: Mask, line: int) -> Value:
-        """Return a u32; report where it wraps."""
-        if isinstance(result, np.ndarray):
-            if result.view(np.uint64).max() <= MOST:
-                return result
-        elif 0 <= result <= MOST:
+    def checked(self, lowest: int, result: Value, m: Mask, line: int) -> Value:
+        """Return the 32-bit number, from `lowest` on, that a result is on hardware; report a wrap."""
+        whole = isinstance(result, np.ndarray)
+        least, most = (result.min(), result.max()) if whole else (result, result)
+        if least >= lowest and most <= lowest + MOST:
             return result
-        return self.checked(name, 0, MOST, result, result & MOST, m, line)
+        self.findings.note(
+            "wrap", line, m, (result < lowest) | (result > lowest + MOST), "a wrap", result=result
+        )
+        return ((result - lowest) & MOST) + lowest
 
-    def i32(self, name: str, result: Value, m: Mask, line: int) -> Value:
-        """Return an i32; report where it wraps."""
-        if isinstance(result, np.ndarray):
-            if result.max() < 2**31 and result.min() >= -(2**31):
-                return result
-        elif -(2**31) <= result < 2**31:
-            return result
-        return self.checked(name, -(2**31), 2**31 - 1, result, signed(result), m, line)
+    def refuse(self, kind: str, wrong: Value, m: Mask, line: int, what: str, **values: Value) -> bool:
+        """Report a condition where it holds; return whether it does anywhere."""
+        if not (wrong.any() if isinstance(wrong, np.ndarray) else wrong):
+            return False
+        self.findings.note(kind, line, m, wrong, what, **values)
+        return True
 
     def divisor(self, value: Value, m: Mask, line: int) -> Value:
         """Return a divisor, 1 instead of 0; report zeros."""
-        if isinstance(value, np.ndarray):
-            zero = value == 0
-            if not zero.any():
-                return value
-            self.findings.note("division", line, m, zero, "division by zero")
-            return value + zero
-        if not value:
-            self.findings.note("division", line, m, True, "division by zero")
-        return value or 1
+        zero = value == 0
+        return value + zero if self.refuse("division", zero, m, line, "a division by zero") else value
 
     def shift(self, bits: Value, m: Mask, line: int) -> Value:
         """Return the bits of a shift modulo 32; report 32 and more."""
-        wide = bits > 31
-        if wide.any() if isinstance(wide, np.ndarray) else wide:
-            self.findings.note("shift", line, m, wide, "shift by 32 bits or more", bits=bits)
+        self.refuse("shift", bits > 31, m, line, "a shift by 32 bits or more", bits=bits)
         return bits & 31
 
     def div_u32(self, a: Value, b: Value, m: Mask, line: int) -> Value:
@@ -201,9 +175,8 @@ class Arithmetic:
 
     def width(self, offset: Value, count: Value, m: Mask, line: int) -> Value:
         """Return a mask of `count` bits; report bits beyond a word."""
-        wide = offset + count > 32
-        if wide.any() if isinstance(wide, np.ndarray) else wide:
-            self.findings.note("shift", line, m, wide, "bits beyond a word", offset=offset, count=count)
+        beyond = offset + count > 32
+        self.refuse("shift", beyond, m, line, "bits beyond a word", offset=offset, count=count)
         return (1 << lesser(count, 32)) - 1
 
     def extract(self, value: Value, offset: Value, count: Value, m: Mask, line: int) -> Value:
@@ -219,9 +192,7 @@ class Arithmetic:
 
     def pick(self, whole: Value, index: Value, m: Mask, line: int) -> Value:
         """Return a component of a vector, or an element of an array of one invocation."""
-        beyond = index >= len(whole)
-        if beyond.any() if isinstance(beyond, np.ndarray) else beyond:
-            self.findings.note("bounds", line, m, beyond, "an index beyond an array", index=index)
+        if self.refuse("bounds", index >= len(whole), m, line, "an index beyond an array", index=index):
             index = lesser(index, len(whole) - 1)
         if isinstance(index, int):
             return whole[index]
@@ -242,8 +213,10 @@ class Arithmetic:
         found: dict[str, Any] = dict(PLAIN)
         for sign in ("add", "sub", "mul"):
             exact = getattr(operator, sign)
-            for kind, check in (("u32", self.u32), ("i32", self.i32)):
-                found[f"{sign}_{kind}"] = partial(computed, exact, partial(check, sign))
+            for kind, lowest in (("u32", 0), ("i32", I32_MIN)):
+                found[f"{sign}_{kind}"] = lambda a, b, m, line, exact=exact, lowest=lowest: self.checked(
+                    lowest, exact(a, b), m, line
+                )
             found[f"{sign}_u32_wrapping"] = lambda a, b, exact=exact: exact(a, b) & MOST
             found[f"{sign}_i32_wrapping"] = lambda a, b, exact=exact: signed(exact(a, b))
         own = ("div_u32", "rem_u32", "div_i32", "shl_u32", "pick", "iteration")
@@ -271,8 +244,8 @@ PLAIN = {
     "all_of": lambda whole: reduce(lambda a, b: a & b, whole),
     "shl_u32_wrapping": lambda a, b: (a << (b & 31)) & MOST,
     "shr_u32_wrapping": lambda a, b: a >> (b & 31),
-    "u32_of_bool": truth,
-    "i32_of_bool": truth,
+    "u32_of_bool": lambda value: value + 0,
+    "i32_of_bool": lambda value: value + 0,
     "u32_of_i32": lambda value: value & MOST,
     "i32_of_u32": signed,
     **{name: getattr(operator, name) for name in ("and_", "or_", "xor", "eq", "ne", "lt", "gt", "le", "ge")},
