@@ -17,7 +17,7 @@ from helpers import check_same, on_one_adapter, run_python
 from planning import preferring
 
 import wgslice as wg
-from wgslice.gpu.adapter import MIN_LIMITS, choose_adapter, describe_adapter, install_advice
+from wgslice.gpu.adapter import MIN_LIMITS, choose_adapter, describe_adapter, find_adapter, install_advice
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU, TILE_NBYTES, WIDE_TILE_SIDES
 from wgslice.shaders import kernel_module
@@ -28,6 +28,7 @@ INTEGRATED = wg.Adapter("Iris", "Vulkan", "IntegratedGPU", "ANV")
 SOFTWARE = wg.Adapter("llvmpipe", "Vulkan", "CPU", "lavapipe")
 SOFTWARE_GL = wg.Adapter("llvmpipe", "OpenGL", "CPU", "Mesa")
 ODD = wg.Adapter("thing", "Vulkan", "Unknown", "")
+ALL = ["Vulkan", "Metal", "D3D12", "OpenGL"]  # backends, in wgpu's order
 
 
 def test_the_machine_lists_its_adapters(device: wg.Device) -> None:
@@ -87,7 +88,8 @@ def test_equal_adapters_are_chosen_by_number() -> None:
 @on_one_adapter
 def test_equal_adapters_have_separate_devices(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     other = replace(device.adapter, handle=wgpu.gpu.request_adapter_sync())
-    monkeypatch.setattr("wgslice.gpu.adapter.found_adapters", [device.adapter, other])
+    present = {backend: [] for backend in ALL} | {device.adapter.backend: [device.adapter, other]}
+    monkeypatch.setattr("wgslice.gpu.adapter.found_adapters", present)
     monkeypatch.setattr("wgslice.gpu.device.default_devices", [])
     monkeypatch.setattr("wgslice.gpu.device.shared_devices", [])
     names = [f"{device.adapter.backend}#{number}" for number in range(2)]
@@ -101,6 +103,65 @@ def test_kinds_rank_before_backends() -> None:
     assert choose_adapter([SOFTWARE, DISCRETE_GL]) is DISCRETE_GL
     assert choose_adapter([SOFTWARE_GL, SOFTWARE]) is SOFTWARE
     assert choose_adapter([SOFTWARE, ODD]) is ODD
+
+
+NVIDIA, NVIDIA_D3D12 = (wg.Adapter("GeForce", backend, "DiscreteGPU", "") for backend in ("Vulkan", "D3D12"))
+WINDOWS = {"Vulkan": [INTEGRATED, NVIDIA], "Metal": [], "D3D12": [NVIDIA_D3D12], "OpenGL": []}
+LAPTOP = {"Vulkan": [INTEGRATED, SOFTWARE], "Metal": [], "D3D12": [], "OpenGL": [SOFTWARE_GL]}
+ZINK = replace(DISCRETE_GL, name="zink Vulkan 1.3 (Radeon)")
+OLD = {"Vulkan": [SOFTWARE], "Metal": [], "D3D12": [], "OpenGL": [ZINK]}
+
+
+@pytest.mark.parametrize(
+    ("machine", "query", "chosen", "started"),
+    [
+        (WINDOWS, None, NVIDIA, ALL[:1]),
+        (WINDOWS, "geforce", NVIDIA, ALL[:1]),
+        (WINDOWS, "#1", NVIDIA_D3D12, ALL[:3]),
+        (WINDOWS, "d3d12", NVIDIA_D3D12, ["D3D12"]),
+        (WINDOWS, "GeForce via D3D12", NVIDIA_D3D12, ["D3D12"]),
+        (WINDOWS, "iris", INTEGRATED, ALL),
+        (LAPTOP, None, INTEGRATED, ALL),
+        (LAPTOP, "OpenGL", SOFTWARE_GL, ["OpenGL"]),
+        (LAPTOP, "vulkan#1", SOFTWARE, ["Vulkan"]),
+        (OLD, None, ZINK, ALL),
+        (OLD, "Vulkan", SOFTWARE, ["Vulkan"]),
+        (OLD, "metal", None, ["Metal", "Vulkan", "D3D12", "OpenGL"]),
+    ],
+)
+def test_backends_start_that_may_have_the_adapter(
+    monkeypatch: pytest.MonkeyPatch,
+    machine: dict[str, list[wg.Adapter]],
+    query: str | None,
+    chosen: wg.Adapter | None,
+    started: list[str],
+) -> None:
+    monkeypatch.setattr("wgslice.gpu.adapter.found_adapters", {})
+    monkeypatch.setattr("wgslice.gpu.adapter.describe_adapter", lambda adapter: adapter)
+    asked: list[str] = []
+    monkeypatch.setattr(
+        "wgslice.gpu.adapter.found_handles", lambda backend: (asked.append(backend), machine[backend])[1]
+    )
+    if chosen is None:
+        with pytest.raises(wg.NoAdapterError, match="has: llvmpipe via Vulkan; zink"):
+            find_adapter(query)
+    else:
+        assert find_adapter(query) is chosen
+    assert asked == started
+    assert wg.adapters() == [adapter for backend in ALL for adapter in machine[backend]]
+    assert sorted(asked) == sorted(ALL)
+
+
+def test_a_named_backend_alone_is_started(device: wg.Device) -> None:
+    """And all of the machine's adapters are listed afterwards."""
+    code = """
+import wgslice as wg
+from wgslice.gpu.adapter import found_adapters
+wg.asarray([1])
+print(*found_adapters, [*map(str, wg.adapters())])
+"""
+    done = run_python(code, WGSLICE_ADAPTER=device.adapter.backend)
+    assert done.stdout == f"{device.adapter.backend} {[*map(str, wg.adapters())]}\n", done.stderr
 
 
 def test_missing_adapter_lists_adapters_or_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,7 +272,8 @@ def test_opengl_instead_of_vulkan_warns(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
 ) -> None:
     opengl = replace(device.adapter, backend="OpenGL")
-    monkeypatch.setattr("wgslice.gpu.device.adapters", lambda: [opengl])
+    present = {backend: [] for backend in ALL} | {"OpenGL": [opengl]}
+    monkeypatch.setattr("wgslice.gpu.adapter.found_adapters", present)
     monkeypatch.setenv("VK_DRIVER_FILES", "/gone.json")
     for wanted in ("OpenGL", "opengl", str(opengl), opengl):
         wg.Device.request(wanted)
@@ -221,7 +283,7 @@ def test_opengl_instead_of_vulkan_warns(
             RuntimeWarning, match=r"no Vulkan driver fits, so .* via OpenGL is used: VK_DRIVER_FILES="
         ):
             wg.Device.request(query)
-    monkeypatch.setattr("wgslice.gpu.device.adapters", lambda: [opengl, replace(opengl, backend="Vulkan")])
+    present["Vulkan"] = [replace(opengl, backend="Vulkan")]
     wg.Device.request()
     assert not [one for one in recwarn.list if one.category is RuntimeWarning]
 

@@ -20,7 +20,7 @@ from wgslice.cli.export import add_arguments, export
 from wgslice.cli.progress import progress_bar
 from wgslice.cli.slice import slice_file
 from wgslice.doctor.report import examine
-from wgslice.gpu.adapter import Adapter, choose_adapter
+from wgslice.gpu.adapter import Adapter, choose_adapter, find_adapter
 from wgslice.gpu.device import checked_device
 from wgslice.plans.kernels import Kernel
 from wgslice.shaders import entry_point, kernel_module
@@ -200,4 +200,4 @@ def show(arguments: Namespace, content: dict[str, Any], text: object) -> None:
 
 def chosen(name: str | None) -> Adapter:
     """Return the adapter of a name, or the default one."""
-    return choose_adapter(wg.adapters(), os.environ.get("WGSLICE_ADAPTER") if name is None else name)
+    return find_adapter(os.environ.get("WGSLICE_ADAPTER") if name is None else name)

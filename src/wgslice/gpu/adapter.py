@@ -15,7 +15,7 @@ from typing import Any
 from weakref import WeakSet
 
 from wgslice.errors import NoAdapterError, fitted
-from wgslice.gpu.host import check_process, found_handles
+from wgslice.gpu.host import BACKENDS, check_process, found_handles
 from wgslice.gpu.protocols import GPUDevice
 from wgslice.plans.profiles import CPU, GPU, STAGING_NBYTES, TILE_NBYTES, WIDE_TILE_SIDES
 from wgslice.shaders import copy_dtype, windows_dtype
@@ -44,9 +44,9 @@ MIN_LIMITS = {
     "max-uniform-buffers-per-shader-stage": 1,
 }
 
-# Enumerated once: OpenGL adapters of two enumerations share one context under two locks, and the process
-# aborts when two threads use their devices (wgpu-native 29, "BadAccess").
-found_adapters: list[Adapter] = []
+# By backend, enumerated once: OpenGL adapters of two enumerations share one context under two locks, and the
+# process aborts when two threads use their devices (wgpu-native 29, "BadAccess").
+found_adapters: dict[str, list[Adapter]] = {}
 process_lock = threading.RLock()
 devices_in_use: WeakSet[GPUDevice] = WeakSet()  # a forked child must never release these
 
@@ -95,10 +95,7 @@ def choose_adapter(adapters: Sequence[Adapter], query: str | None = None) -> Ada
     """Return the best adapter, or the n-th, from 0, whose name or backend contains `query` before `#n`."""
     if not adapters:
         raise NoAdapterError(f"this machine has no WebGPU adapter: {driver_override()}{install_advice()}")
-    wanted, number = (query or "").strip().lower(), 0
-    numbered = re.fullmatch(r"(.*)#(\d+)", wanted)
-    if numbered:
-        wanted, number = numbered[1].strip(), int(numbered[2])
+    wanted, number = split_query(query)
     fitting = [adapter for adapter in adapters if wanted in str(adapter).lower()]
     if len(fitting) <= number:
         origin = " (from WGSLICE_ADAPTER)" * (os.environ.get("WGSLICE_ADAPTER") == query)
@@ -112,6 +109,29 @@ def choose_adapter(adapters: Sequence[Adapter], query: str | None = None) -> Ada
     # GPUs before software adapters, then native backends before OpenGL.
     fitting.sort(key=lambda each: (KIND_ORDER.index(each.kind), each.backend not in NATIVE_BACKENDS))
     return fitting[number]
+
+
+def find_adapter(query: str | None = None) -> Adapter:
+    """Return what `choose_adapter` returns of all adapters; start no backend that cannot change it.
+
+    On Windows with two GPUs, Direct3D 12 takes seconds to start (wgpu issue 9932).
+    """
+    wanted, number = split_query(query)
+    named = [backend for backend in BACKENDS if f" via {wanted}".endswith(f" via {backend.lower()}")]
+    found: list[Adapter] = []
+    for backend in named or [backend for backend in BACKENDS if backend in NATIVE_BACKENDS]:
+        found += adapters_of(backend)
+        kinds = [adapter.kind for adapter in found if wanted in str(adapter).lower()]
+        if (len(kinds) if named else kinds.count(KIND_ORDER[0])) > number:
+            return choose_adapter(found, query)
+    return choose_adapter(adapters(), query)
+
+
+def split_query(query: str | None) -> tuple[str, int]:
+    """Return the part of a name or backend that a query asks for, in lower case, and the number after `#`."""
+    wanted = (query or "").strip().lower()
+    numbered = re.fullmatch(r"(.*)#(\d+)", wanted)
+    return (numbered[1].strip(), int(numbered[2])) if numbered else (wanted, 0)
 
 
 def check_limits(adapter: Adapter, limits: Mapping[str, int]) -> None:
@@ -184,13 +204,17 @@ def adapters() -> list[Adapter]:
     >>> any(adapter.backend in ("Vulkan", "Metal", "D3D12", "OpenGL") for adapter in wg.adapters())
     True
     """
+    return [adapter for backend in BACKENDS for adapter in adapters_of(backend)]
+
+
+def adapters_of(backend: str) -> list[Adapter]:
+    """Return the adapters of a backend, which is started by the first call."""
     check_process()
     with process_lock:
-        if not found_adapters:
+        if backend not in found_adapters:
             with runtime_folder():
-                found = [describe_adapter(handle) for handle in found_handles()]
-            found_adapters.extend(found)  # in one step: an interrupt leaves the list empty
-        return list(found_adapters)
+                found_adapters[backend] = [*map(describe_adapter, found_handles(backend))]
+        return found_adapters[backend]
 
 
 @contextmanager

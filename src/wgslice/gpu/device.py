@@ -14,12 +14,11 @@ from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, cast
 from wgslice.errors import DeviceLostError, OutOfDeviceMemory, fitted, named
 from wgslice.gpu.adapter import (
     Adapter,
-    adapters,
     check_limits,
-    choose_adapter,
     describe_adapter,
     devices_in_use,
     driver_override,
+    find_adapter,
     install_advice,
     process_lock,
 )
@@ -130,7 +129,7 @@ class Device:
             OpenGL is used although it was not asked for, since no native driver was found.
         """
         if adapter is None or isinstance(adapter, str):
-            query, adapter = adapter, choose_adapter(adapters(), adapter)
+            query, adapter = adapter, find_adapter(adapter)
             if adapter.backend == "OpenGL" and "gl" not in (query or "").lower():
                 warnings.warn(
                     f"no Vulkan driver fits, so {adapter} is used: {driver_override()}"
@@ -364,7 +363,7 @@ def default_device() -> Device:
 def named_device(name: str | None) -> Device:
     """Return the shared device of the best adapter that matches a name; make it if absent or lost."""
     with process_lock:
-        adapter = choose_adapter(adapters(), name)
+        adapter = find_adapter(name)
         for device in (*default_devices, *shared_devices):
             if device.adapter.handle is adapter.handle and not device.is_lost():  # not that of an equal GPU
                 return device

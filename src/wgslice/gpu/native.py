@@ -27,6 +27,7 @@ from wgslice.gpu.protocols import (
 
 # What a host offers: `host` re-exports it.
 __all__ = [
+    "BACKENDS",
     "Placeholder",
     "begin_mapping",
     "check_loop",
@@ -90,8 +91,9 @@ C_TYPES = (
     *("WGPUChainedStruct *", "WGPUChainedStruct * ", "WGPUCommandBuffer[]", "WGPUCommandBufferDescriptor *"),
     *("WGPUCommandEncoderDescriptor *", "WGPUComputePassDescriptor *", "WGPUComputePipelineDescriptor *"),
     *("WGPUComputeState *", "WGPUConstantEntry *", "WGPUConstantEntry[]", "WGPUDeviceDescriptor *"),
-    *("WGPUDeviceExtras *", "WGPUDeviceLostCallbackInfo *", "WGPUInstanceDescriptor *", "WGPULimits *"),
-    *("WGPUNativeLimits *", "WGPUPipelineLayoutDescriptor *", "WGPUQueueDescriptor *"),
+    *("WGPUDeviceExtras *", "WGPUDeviceLostCallbackInfo *", "WGPUInstanceDescriptor *"),
+    *("WGPUInstanceEnumerateAdapterOptions *", "WGPULimits *", "WGPUNativeLimits *"),
+    *("WGPUPipelineLayoutDescriptor *", "WGPUQueueDescriptor *"),
     *("WGPURequestDeviceCallbackInfo *", "WGPUShaderModuleDescriptor *", "WGPUShaderSourceWGSL *"),
     "WGPUUncapturedErrorCallbackInfo *",
     "void(WGPUDevice const *, WGPUDeviceLostReason, WGPUStringView, void *, void *)",
@@ -116,12 +118,21 @@ def parse_types(ffi: Any) -> None:
                 kept[text] = kind.item if text.endswith("[]") else kind, is_function
 
 
-def found_handles() -> list[Any]:
-    """Return each wgpu.GPUAdapter of this machine."""
-    import wgpu
+# Bits of wgpu-native's WGPUInstanceBackend, which cffi cannot read, in the order of its adapters.
+BACKENDS = {"Vulkan": 1, "Metal": 4, "D3D12": 8, "OpenGL": 2}
+MAX_ADAPTERS = 1024  # of one backend, beyond any machine's: a first call that counts starts each driver twice
 
-    native()
-    return list(wgpu.gpu.enumerate_adapters_sync())
+
+def found_handles(backend: str) -> list[Any]:
+    """Return the wgpu.GPUAdapter of each adapter of a backend; other backends' drivers are not asked."""
+    from wgpu.backends.wgpu_native import gpu
+    from wgpu.backends.wgpu_native._helpers import get_wgpu_instance
+
+    _, checked, ffi, *_ = native()
+    found = ffi.new("WGPUAdapter[]", MAX_ADAPTERS)
+    options = ffi.new("WGPUInstanceEnumerateAdapterOptions *", {"backends": BACKENDS[backend]})
+    count = checked.wgpuInstanceEnumerateAdapters(get_wgpu_instance(), options, found)
+    return [gpu._create_adapter(handle) for handle in found[0:count]]
 
 
 def request_device(adapter: Any) -> GPUDevice:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import integer
 from wgslice.errors import NoAdapterError, named
-from wgslice.gpu.adapter import adapters, choose_adapter
+from wgslice.gpu.adapter import find_adapter
 from wgslice.gpu.device import Device, checked_device
 from wgslice.gpu.protocols import GPUDevice
 from wgslice.onnx.graph import Graph, Input, UnsupportedOperatorError, origins_given, read_model, trace
@@ -207,7 +207,7 @@ class Backend(onnx.backend.base.Backend):
         if not isinstance(device, str):
             return True
         try:
-            choose_adapter(adapters(), None if device == DEFAULT else device)
+            find_adapter(None if device == DEFAULT else device)
         except NoAdapterError:
             return False
         return True
