@@ -22,8 +22,8 @@ SOURCE = Path(wgslice.__file__).parent
 # From the bottom up. A module imports from its own folder and from the layers below.
 LAYERS = [
     [
-        *("errors", "docstrings", "dtypes", "arguments", "dask", "layout", "layout_rules", "version"),
-        "whole_files",
+        *("errors", "docstrings", "dtypes", "arguments", "dask", "layout", "layout_rules", "packaged"),
+        *("version", "whole_files"),
     ],
     ["dialects"],
     ["plans"],
@@ -234,6 +234,8 @@ def test_an_import_loads_numpy_and_little_else() -> None:
     """Neither what extras need nor wgpu, which waits for the first device."""
     added = loaded_by("import wgslice") - loaded_by("import numpy") - set(sys.stdlib_module_names)
     assert {name for name in added if "." not in name} == {"wgslice"}
+    slow = {"hashlib", "tempfile", "zipfile"}  # milliseconds each
+    assert not slow & (loaded_by("import wgslice") - loaded_by("import numpy"))
     lazy = {f"wgslice.{name}" for name in ("calibration", "doctor", "streaming")}
     assert not added & lazy
     assert lazy <= loaded_by("import wgslice as wg\nwg.tune, wg.selftest, wg.stream")

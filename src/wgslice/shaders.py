@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib.resources import files
 from math import prod
 from typing import Any, TypeAlias
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
+from wgslice.packaged import packaged_text
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import OF_INDICES, OF_WINDOWS, UNITS, WIDEST_NBYTES, Kernel
 from wgslice.plans.launch import UNIT_GRIDS
@@ -29,7 +29,7 @@ def entry_point(kernel: Kernel) -> str:
 @cache
 def shared_text(name: str) -> str:
     """The WGSL of a shared file."""
-    return files("wgslice.wgsl").joinpath("shared", f"{name}.wgsl").read_text("utf-8")
+    return packaged_text("wgslice.wgsl", f"shared/{name}.wgsl")
 
 
 # A declaration of a file, below its comment. A function's name ends in a parenthesis, here and where it is
@@ -64,7 +64,7 @@ def kernel_module(kernel: Kernel, index_nbytes: int = 4) -> str:
     It is the kernel's file, then the declarations of shared files that it uses: WGSL takes any order. Indices
     of 8 bytes are loaded as two words at once.
     """
-    own = files("wgslice.wgsl").joinpath(f"{entry_point(kernel)}.wgsl").read_text("utf-8")
+    own = packaged_text("wgslice.wgsl", f"{entry_point(kernel)}.wgsl")
     if kernel in UNITS:
         file, unit = UNITS[kernel]
         count = f"const units: u32 = {UNIT_GRIDS[kernel]}u;\n" if kernel in UNIT_GRIDS else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +14,11 @@ from wgslice.gpu.host import refusals
 from wgslice.gpu.pipelines import READ, bind_group_layout
 from wgslice.gpu.sink import sink
 from wgslice.gpu.transfer import download
+from wgslice.packaged import packaged_text
 
 Words = NDArray[np.uint32]
 
-CODE = (files("wgslice.doctor") / "drivers.wgsl").read_text("utf-8")
+CODE = packaged_text("wgslice.doctor", "drivers.wgsl")
 GROUPS, SIZE = 32, 256  # workgroups, and invocations in each
 SUBMISSIONS, WRITES = 8, 16  # of `interleaved_writes`: each submission follows that many writes
 

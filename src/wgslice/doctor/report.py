@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from importlib.resources import files
 from timeit import repeat
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device, default_device
 from wgslice.gpu.host import native_version
 from wgslice.operators.explain import explain
+from wgslice.packaged import packaged_text
 from wgslice.tensors.creation import empty
 from wgslice.tensors.placed import copyto
 from wgslice.tensors.tensor import Tensor
@@ -41,7 +41,7 @@ class Quirk(NamedTuple):
     check: str  # name of the kernel that shows the fault; empty if there is none
 
 
-QUIRKS = [Quirk(**row) for row in json.loads((files("wgslice.doctor") / "quirks.json").read_text("utf-8"))]
+QUIRKS = [Quirk(**row) for row in json.loads(packaged_text("wgslice.doctor", "quirks.json"))]
 
 
 SOURCES = {quirk.check: quirk.source for quirk in QUIRKS}  # of the kernels that show faults

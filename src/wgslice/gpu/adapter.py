@@ -6,7 +6,6 @@ import ctypes
 import os
 import platform
 import re
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -223,6 +222,8 @@ def runtime_folder() -> Iterator[None]:
     if RUNTIME_FOLDER in os.environ or platform.system() != "Linux":
         yield
         return
+    import tempfile  # and six modules more
+
     os.environ[RUNTIME_FOLDER] = tempfile.gettempdir()
     try:
         yield

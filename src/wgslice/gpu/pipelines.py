@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import lru_cache, partial
-from hashlib import blake2b
 from threading import Lock
 from typing import Any, NamedTuple, TypeAlias, cast
 from weakref import WeakKeyDictionary
@@ -188,6 +187,8 @@ class Pipelines:
 
     def _table(self, content: Content) -> Buffer:
         """Return the buffer of an owner's table, shared by plans."""
+        from hashlib import blake2b  # and OpenSSL
+
         data = np.ascontiguousarray(content.values)
         kept = self.tables.setdefault(content.owner, {})
         key = b"" if content.only else blake2b(data.data).digest()

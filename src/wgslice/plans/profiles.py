@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from importlib.resources import files
 from math import inf
 from typing import NamedTuple
 
 from wgslice.layout import Layout
+from wgslice.packaged import packaged_text
 from wgslice.plans.kernels import UNITS_NBYTES, Kernel
 
 UNCALIBRATED = "uncalibrated"  # of shipped cost parameters, as plans print it
@@ -123,7 +123,7 @@ def pattern(source: Layout, width_nbytes: int) -> str:
 @cache
 def shipped(name: str) -> Costs:
     """Returns the shipped cost model of a file."""
-    content = json.loads((files("wgslice.plans") / "cost_models" / f"{name}.json").read_text("utf-8"))
+    content = json.loads(packaged_text("wgslice.plans", f"cost_models/{name}.json"))
     parameters = content["costs"]
     classes = {
         CostClass.parsed(name): ClassCost(**costs) for name, costs in parameters.pop("classes").items()

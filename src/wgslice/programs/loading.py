@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from wgslice.gpu.pipelines import Binding, Content, KernelCall
 from wgslice.gpu.protocols import Buffer, Place
 from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
+from wgslice.packaged import packaged_text
 from wgslice.plans.problem import rebase
 from wgslice.plans.steps import BufferCopies, Clear, Memory, Places
 from wgslice.programs.lowering import Step
@@ -49,7 +49,7 @@ TYPES = {"array": list, "boolean": bool, "integer": int, "null": type(None), "ob
 @cache
 def schema() -> Any:
     """Return the JSON schema of `program.json`."""
-    return json.loads((files("wgslice.programs") / "program.schema.json").read_text("utf-8"))
+    return json.loads(packaged_text("wgslice.programs", "program.schema.json"))
 
 
 def breaks(value: Any, rule: Any) -> bool:
