@@ -95,7 +95,8 @@ def fail_in_callback(*arguments: Any) -> None:
     """Fail to map a buffer."""
     text = ffi.new("char[]", b"a reason of the driver's")
     message = ffi.new("WGPUStringView *", {"data": text, "length": len(text) - 1})
-    arguments[-1].callback(_api.lib.WGPUMapAsyncStatus_Error, message[0], ffi.NULL, ffi.NULL)
+    *_, callback, handle, other = arguments[-1]
+    callback(_api.lib.WGPUMapAsyncStatus_Error, message[0], handle, other)
 
 
 @contextmanager

@@ -31,6 +31,11 @@ ODD = wg.Adapter("thing", "Vulkan", "Unknown", "")
 ALL = ["Vulkan", "Metal", "D3D12", "OpenGL"]  # backends, in wgpu's order
 
 
+def machine(*adapters: wg.Adapter) -> dict[str, list[wg.Adapter]]:
+    """The adapters of a machine by backend."""
+    return {backend: [each for each in adapters if each.backend == backend] for backend in ALL}
+
+
 def test_the_machine_lists_its_adapters(device: wg.Device) -> None:
     assert device.adapter in wg.adapters()
     for adapter in wg.adapters():
@@ -88,8 +93,7 @@ def test_equal_adapters_are_chosen_by_number() -> None:
 @on_one_adapter
 def test_equal_adapters_have_separate_devices(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     other = replace(device.adapter, handle=wgpu.gpu.request_adapter_sync())
-    present = {backend: [] for backend in ALL} | {device.adapter.backend: [device.adapter, other]}
-    monkeypatch.setattr("wgslice.gpu.adapter.found_adapters", present)
+    monkeypatch.setattr("wgslice.gpu.adapter.found_adapters", machine(device.adapter, other))
     monkeypatch.setattr("wgslice.gpu.device.default_devices", [])
     monkeypatch.setattr("wgslice.gpu.device.shared_devices", [])
     names = [f"{device.adapter.backend}#{number}" for number in range(2)]
@@ -106,14 +110,14 @@ def test_kinds_rank_before_backends() -> None:
 
 
 NVIDIA, NVIDIA_D3D12 = (wg.Adapter("GeForce", backend, "DiscreteGPU", "") for backend in ("Vulkan", "D3D12"))
-WINDOWS = {"Vulkan": [INTEGRATED, NVIDIA], "Metal": [], "D3D12": [NVIDIA_D3D12], "OpenGL": []}
-LAPTOP = {"Vulkan": [INTEGRATED, SOFTWARE], "Metal": [], "D3D12": [], "OpenGL": [SOFTWARE_GL]}
+WINDOWS = machine(INTEGRATED, NVIDIA, NVIDIA_D3D12)
+LAPTOP = machine(INTEGRATED, SOFTWARE, SOFTWARE_GL)
 ZINK = replace(DISCRETE_GL, name="zink Vulkan 1.3 (Radeon)")
-OLD = {"Vulkan": [SOFTWARE], "Metal": [], "D3D12": [], "OpenGL": [ZINK]}
+OLD = machine(SOFTWARE, ZINK)
 
 
 @pytest.mark.parametrize(
-    ("machine", "query", "chosen", "started"),
+    ("present", "query", "chosen", "started"),
     [
         (WINDOWS, None, NVIDIA, ALL[:1]),
         (WINDOWS, "geforce", NVIDIA, ALL[:1]),
@@ -131,7 +135,7 @@ OLD = {"Vulkan": [SOFTWARE], "Metal": [], "D3D12": [], "OpenGL": [ZINK]}
 )
 def test_backends_start_that_may_have_the_adapter(
     monkeypatch: pytest.MonkeyPatch,
-    machine: dict[str, list[wg.Adapter]],
+    present: dict[str, list[wg.Adapter]],
     query: str | None,
     chosen: wg.Adapter | None,
     started: list[str],
@@ -139,16 +143,19 @@ def test_backends_start_that_may_have_the_adapter(
     monkeypatch.setattr("wgslice.gpu.adapter.found_adapters", {})
     monkeypatch.setattr("wgslice.gpu.adapter.describe_adapter", lambda adapter: adapter)
     asked: list[str] = []
-    monkeypatch.setattr(
-        "wgslice.gpu.adapter.found_handles", lambda backend: (asked.append(backend), machine[backend])[1]
-    )
+
+    def found_handles(backend: str) -> list[wg.Adapter]:
+        asked.append(backend)
+        return present[backend]
+
+    monkeypatch.setattr("wgslice.gpu.adapter.found_handles", found_handles)
     if chosen is None:
         with pytest.raises(wg.NoAdapterError, match="has: llvmpipe via Vulkan; zink"):
             find_adapter(query)
     else:
         assert find_adapter(query) is chosen
     assert asked == started
-    assert wg.adapters() == [adapter for backend in ALL for adapter in machine[backend]]
+    assert wg.adapters() == [adapter for backend in ALL for adapter in present[backend]]
     assert sorted(asked) == sorted(ALL)
 
 
@@ -272,7 +279,7 @@ def test_opengl_instead_of_vulkan_warns(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
 ) -> None:
     opengl = replace(device.adapter, backend="OpenGL")
-    present = {backend: [] for backend in ALL} | {"OpenGL": [opengl]}
+    present = machine(opengl)
     monkeypatch.setattr("wgslice.gpu.adapter.found_adapters", present)
     monkeypatch.setenv("VK_DRIVER_FILES", "/gone.json")
     for wanted in ("OpenGL", "opengl", str(opengl), opengl):

@@ -21,6 +21,7 @@ from wgpu.backends.wgpu_native._api import libf
 import wgslice as wg
 from wgslice import directml as dml
 from wgslice.gpu import adapter as adapter_module
+from wgslice.gpu import native
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.pipelines import Pipelines
 
@@ -176,6 +177,27 @@ def test_an_interrupted_wait_leaves_the_device_usable(device: wg.Device, wait: s
     check_same(begin["numpy of a view"](), ARRAY[::-1, ::2].copy())
     check_same(begin["a model"]()[0], ARRAY.T.copy())
     fresh.synchronize()
+
+
+def test_an_interrupted_callback_ends_the_mapping_and_raises(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A poll runs the callbacks of all mappings that are done, in whichever thread polls."""
+    fresh = wg.Device.request(device.adapter)
+    x = wg.asarray(ARRAY, device=fresh)
+    pending, finish, raised = x.numpy_async(), native.Mapping.finish, [KeyboardInterrupt()]
+
+    def interrupted(mapping: native.Mapping, failure: str) -> None:
+        if raised:
+            raise raised.pop()
+        finish(mapping, failure)
+
+    monkeypatch.setattr(native.Mapping, "finish", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fresh.synchronize()
+    assert pending._readback.mapping.is_done
+    check_same(pending.sync_wait(), ARRAY)
+    check_same(x.numpy(), ARRAY)
 
 
 def test_an_interrupt_finds_all_adapters_or_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -162,7 +162,7 @@ def test_frames_read_two_frames_later_block_nothing(
 def time_of_two_frames(promise: Any) -> None:
     """Sleep as long as frames take that a promise is late by, on a machine of any load."""
     end = time.monotonic() + LONGEST_SECONDS
-    while not promise._readback.mapping._thread_event.is_set():
+    while not promise._readback.mapping.is_over():
         assert time.monotonic() < end
         time.sleep(0.001)
 

@@ -65,16 +65,11 @@ def unanswered(device: wg.Device) -> Iterator[Stall]:
     A submission would tell it all the same.
     """
     stall, finishes_before_loss = Stall(), native.finishes_before_loss
-    wgpu_device, poller = device.wgpu_device, device.wgpu_device._poller
-    poll = poller._poll_func
+    wgpu_device = device.wgpu_device
 
     def watched(finished: Callable[[float], bool], is_lost: Callable[[], bool]) -> bool:
         stall.begun.set()
         return finishes_before_loss(finished, is_lost)
-
-    def held_poll(block: bool) -> None:
-        if not stall.holds():
-            poll(block)
 
     def held_answer(polled: GPUDevice) -> bool:
         return not (polled is wgpu_device and stall.holds()) and queue_is_empty(polled)
@@ -82,13 +77,10 @@ def unanswered(device: wg.Device) -> Iterator[Stall]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native, "finishes_before_loss", watched)
         patch.setattr(native, "queue_is_empty", held_answer)
-        poller._poll_func = held_poll
         try:
             yield stall
         finally:
             stall.over.set()
-            if wgpu_device._poller is not None:  # None is what `destroy` leaves
-                poller._poll_func = poll
 
 
 def transposing(device: wg.Device, sizes: tuple[int, int]) -> Any:

@@ -23,11 +23,13 @@ from wgslice.gpu.adapter import (
     process_lock,
 )
 from wgslice.gpu.host import (
+    Poller,
     check_process,
     check_valid,
     is_device,
     owner_of,
     request_device,
+    submit,
     translated_errors,
     wait_done,
 )
@@ -98,6 +100,7 @@ class Device:
         self.limits_lock = Lock()
         self.staging = BufferPool(MAX_STAGING_NBYTES)  # unmapped, for readback
         self.pool = BufferPool(max_reused_nbytes())
+        self.poller = Poller()
         self.pipelines = Pipelines(wgpu_device)
         for calibrate in calibrations:
             calibrate(self)
@@ -259,7 +262,7 @@ class Device:
     def submit(self, encoder: CommandEncoder) -> None:
         """Submit the commands that an encoder has recorded."""
         with translated_errors:
-            self.queue.submit([encoder.finish()])
+            submit(self.wgpu_device, encoder)
 
     @cached_property
     def zeros(self) -> Buffer:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, partial
+from threading import Lock, Thread, current_thread, main_thread
 from time import perf_counter, sleep
 from typing import Any, NamedTuple, NoReturn, cast
 
@@ -21,7 +22,6 @@ from wgslice.gpu.protocols import (
     BoundRange,
     Buffer,
     GPUDevice,
-    MapPromise,
     Region,
 )
 
@@ -29,6 +29,7 @@ from wgslice.gpu.protocols import (
 __all__ = [
     "BACKENDS",
     "Placeholder",
+    "Poller",
     "begin_mapping",
     "check_loop",
     "check_mappings_on_destroy",
@@ -46,14 +47,16 @@ __all__ = [
     "is_texture",
     "lease_class",
     "make_bind_group",
+    "mapped_bytes",
     "native_version",
+    "new_promise",
     "owner_of",
     "refusals",
     "refused_as_value",
     "request_device",
+    "submit",
     "translated_errors",
     "wait_done",
-    "wait_for_mapping",
 ]
 
 REFUSED = "wgpu or the driver refused a command; the device stays usable; `wgslice doctor` tests the driver"
@@ -171,11 +174,40 @@ def is_encoder(value: object, *, or_pass: bool = False) -> bool:
 
 
 def queue_is_empty(wgpu_device: Any) -> bool:
-    """Whether all submitted work is done, without waiting."""
+    """Whether all submitted work is done, without waiting; ends mappings that are done."""
     wgpu_native = native()
     # a Rust bool in the lowest byte of C's 32 bits; the other bytes are undefined
     done = wgpu_native.library.wgpuDevicePoll(wgpu_device._internal, False, wgpu_native.ffi.NULL)
+    if interrupts and current_thread() is main_thread():
+        raise interrupts.pop()
     return bool(done & 0xFF)
+
+
+def submit(wgpu_device: Any, encoder: Any, copy: tuple[Any, int, Any, int] | None = None) -> None:
+    """Submit the commands of an encoder, if there is one, then a copy of bytes to the start of a buffer.
+
+    The copy has a buffer, a byte offset, another buffer, and a number of bytes. Errors are raised when the
+    encoder is finished. wgpu-py takes about three times as long.
+    """
+    library, checked, ffi, *_ = native()
+    if encoder is None:
+        recording = library.wgpuDeviceCreateCommandEncoder(wgpu_device._internal, ffi.NULL)
+    else:
+        recording = encoder._internal
+    try:
+        if copy is not None:
+            source, offset_nbytes, target, nbytes = copy
+            library.wgpuCommandEncoderCopyBufferToBuffer(
+                recording, source._internal, offset_nbytes, target._internal, 0, nbytes
+            )
+        commands = checked.wgpuCommandEncoderFinish(recording, ffi.NULL)
+    finally:
+        if encoder is None:
+            library.wgpuCommandEncoderRelease(recording)
+    try:
+        checked.wgpuQueueSubmit(wgpu_device.queue._internal, 1, [commands])
+    finally:
+        library.wgpuCommandBufferRelease(commands)
 
 
 def check_valid(wgpu_device: Any) -> None:
@@ -369,9 +401,8 @@ LOSS_CHECK_SECONDS = 0.1
 
 # Polls yield the core to software adapters for this time, then sleep for a fraction of the time waited. On
 # Linux `sleep(0)` costs 50 us: a 4 x 16 slice with the wait takes 1.03 times as long as with wgpu's wait, 1.4
-# times with `sleep(0)` or without a pause (lavapipe, 2 busy cores of an AMD EPYC).
-# A poll runs callbacks for mappings of other threads, as wgpu's submission does: an interrupt of the main
-# thread during such a callback is lost, and that mapping with it.
+# times with `sleep(0)` or without a pause (lavapipe, 2 busy cores of an AMD EPYC). wgpu's own waits sleep
+# whole milliseconds on Metal (issues 7712, 8119), where one may not end (9531).
 YIELDING_SECONDS = 200e-6
 MAX_SLEEP_SECONDS = 1e-3
 DESTROY_SECONDS = 1.0  # that `destroy` waits for the GPU at most; wgpu-py's own waits as long for its thread
@@ -380,14 +411,14 @@ pause = getattr(os, "sched_yield", partial(sleep, 0))  # Windows lacks sched_yie
 
 def wait_done(wgpu_device: GPUDevice, is_lost: Callable[[], bool]) -> None:
     """Wait until all submitted work is done, by polls: interrupts do not reach a wait inside wgpu."""
-    if not finishes_before_loss(partial(is_done_within, wgpu_device), is_lost):
+    if not finishes_before_loss(partial(is_done_within, partial(queue_is_empty, wgpu_device)), is_lost):
         raise DeviceLostError(LOST)
 
 
-def is_done_within(wgpu_device: GPUDevice, seconds: float) -> bool:
-    """Whether all submitted work is done within `seconds`."""
+def is_done_within(is_done: Callable[[], bool], seconds: float) -> bool:
+    """Whether a poll says within `seconds` that something is done."""
     begin = perf_counter()
-    while not queue_is_empty(wgpu_device):
+    while not is_done():
         waited = perf_counter() - begin
         if waited > seconds:
             return False
@@ -398,10 +429,18 @@ def is_done_within(wgpu_device: GPUDevice, seconds: float) -> bool:
     return True
 
 
+def finishes_before_loss(finished: Callable[[float], bool], is_lost: Callable[[], bool]) -> bool:
+    """Wait until `finished` or the device is lost; return whether it has finished."""
+    while not finished(LOSS_CHECK_SECONDS):
+        if is_lost():
+            return False
+    return True
+
+
 def check_mappings_on_destroy(wgpu_device: Any, mapped: Collection[Buffer]) -> None:
     """Make `destroy` of a device refuse while arrays are on `mapped` buffers, whose memory it would free.
 
-    It also ends pending mappings, which wgpu-py stops to poll for.
+    It also ends pending mappings.
     """
     if "destroy" in vars(wgpu_device):
         return
@@ -414,19 +453,122 @@ def check_mappings_on_destroy(wgpu_device: Any, mapped: Collection[Buffer]) -> N
                 "map_texture and their views first; array.copy() keeps the elements"
             )
         destroy()
-        is_done_within(wgpu_device, DESTROY_SECONDS)
+        is_done_within(partial(queue_is_empty, wgpu_device), DESTROY_SECONDS)
 
     wgpu_device.destroy = destroy_and_poll
 
 
-def begin_mapping(staging: Buffer, nbytes: int, is_lost: Callable[[], bool]) -> MapPromise:
-    """Begin to map a staging buffer after all submitted work; if interrupted, drop the buffer."""
-    with translated_loss(is_lost):
-        # READ would make an extra submission
-        mapping: Any = staging.map_async("READ_NOSYNC", 0, nbytes)
-    if mapping._call_soon_threadsafe is not None:
-        mapping._call_soon_threadsafe = LoopCalls(mapping._call_soon_threadsafe)
-    return cast("MapPromise", mapping)
+class Mapping:
+    """A buffer that is being mapped to be read; any thread may wait for it."""
+
+    def __init__(self, buffer: Buffer, promise: Any = None) -> None:
+        self.buffer: Any = buffer
+        self.promise = promise  # a wgpu.GPUPromise that is settled too
+        self.failure = ""  # wgpu's reason, if it has failed
+        self.is_done = False
+
+    def finish(self, failure: str) -> None:
+        """Note that the bytes can be read, or why not."""
+        if self.is_done:
+            return
+        if self.promise is not None and failure:
+            self.promise._wgpu_set_error(RuntimeError(failure))
+        elif self.promise is not None:
+            self.promise._wgpu_set_input(None)
+        self.failure = failure
+        self.is_done = True
+
+    def is_over(self) -> bool:
+        """Poll, and return whether the mapping is done or has failed."""
+        if not self.is_done:
+            queue_is_empty(self.buffer._device)
+        return self.is_done
+
+    def wait(self, is_lost: Callable[[], bool]) -> None:
+        """Wait until the CPU can read the mapped bytes."""
+        if not finishes_before_loss(partial(is_done_within, self.is_over), is_lost):
+            raise DeviceLostError(LOST)
+        if self.failure:
+            check_loss(is_lost)
+            error = RuntimeError(f"Could not map buffer ({self.failure})")
+            error.add_note(REFUSED)
+            raise error
+
+
+def check_loss(is_lost: Callable[[], bool]) -> None:
+    """Raise DeviceLostError if the device is lost, or about to be destroyed by another thread."""
+    for seconds in (0, LOSS_CHECK_SECONDS):
+        sleep(seconds)
+        if is_lost():
+            raise DeviceLostError(LOST)
+
+
+mappings: dict[Any, Mapping] = {}  # those not done, by the buffer's handle, which wgpu hands back
+interrupts: list[BaseException] = []  # of callbacks, in the main thread
+
+
+@cache
+def map_callback() -> Any:
+    """Make the callback of all mappings, which is kept; wgpu-py makes one for each."""
+    kind = "void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)"
+    return native().ffi.callback(kind, finish_mapping, onerror=finish_interrupted)
+
+
+def finish_mapping(status: int, message: Any, handle: Any, _: Any) -> None:
+    """Finish the mapping of a buffer: wgpu calls this in a thread that polls or submits."""
+    mapping = mappings.get(handle)
+    if mapping is not None:
+        library, _, ffi, *_ = native()
+        failed = status != library.WGPUMapAsyncStatus_Success
+        reason = f"{status}: {ffi.string(message.data, message.length).decode()}" if failed else ""
+        mapping.finish(reason)
+        mappings.pop(handle, None)
+
+
+def finish_interrupted(_: object, error: BaseException, traceback: Any) -> None:
+    """Finish a mapping whose callback was interrupted; the main thread's next poll raises the interrupt."""
+    interrupts.append(error)
+    given = traceback.tb_frame.f_locals
+    finish_mapping(given["status"], given["message"], given["handle"], None)
+
+
+def begin_mapping(buffer: Any, nbytes: int, promise: Any = None) -> Mapping:
+    """Begin to map the first bytes of a buffer after all submitted work; if interrupted, drop the buffer."""
+    library, checked, ffi, *_ = native()
+    mapping, handle = Mapping(buffer, promise), buffer._internal
+    called = ffi.NULL, library.WGPUCallbackMode_AllowProcessEvents, map_callback(), handle, ffi.NULL
+    mappings[handle] = mapping
+    buffer._map_state = "pending"
+    try:
+        checked.wgpuBufferMapAsync(handle, library.WGPUMapMode_Read, 0, nbytes, called)
+    except BaseException:
+        mappings.pop(handle, None)
+        raise
+    return mapping
+
+
+def mapped_bytes(buffer: Any, nbytes: int) -> memoryview:
+    """Return a read-only view of the first bytes of a buffer that has been mapped."""
+    _, checked, ffi, *_ = native()
+    start = checked.wgpuBufferGetMappedRange(buffer._internal, 0, nbytes)
+    return memoryview(ffi.buffer(start, nbytes)).toreadonly()
+
+
+def end_mapping(buffer: Any) -> None:
+    """Unmap a buffer."""
+    with translated_errors:
+        native().checked.wgpuBufferUnmap(buffer._internal)
+    buffer._map_state = "unmapped"
+
+
+def new_promise(title: str) -> Any:
+    """Make a wgpu.GPUPromise, for the event loop that is running, if any."""
+    from wgpu.backends.wgpu_native import GPUPromise
+
+    promise = GPUPromise(title, None)
+    if promise._call_soon_threadsafe is not None:
+        promise._call_soon_threadsafe = LoopCalls(promise._call_soon_threadsafe)
+    return promise
 
 
 class LoopCalls:
@@ -437,65 +579,47 @@ class LoopCalls:
 
     def __call__(self, function: Callable[..., Any], *arguments: Any) -> None:
         """Call a function soon; drop the call if the loop is closed."""
-        with suppress(RuntimeError):  # which wgpu's thread would print, and a wait would raise
+        with suppress(RuntimeError):  # which the callback of a mapping would print
             self.call_soon(function, *arguments)
 
 
-def check_loop(mapping: Any) -> None:
+def check_loop(promise: Any) -> None:
     """Raise RuntimeError if the event loop that a promise was made in is closed."""
-    if mapping._call_soon_threadsafe is not None:
-        mapping._call_soon_threadsafe.call_soon(int)
+    if promise._call_soon_threadsafe is not None:
+        promise._call_soon_threadsafe.call_soon(int)
 
 
-def follow_running_loop(mapping: Any) -> None:
+def follow_running_loop(promise: Any) -> None:
     """Let a promise wake tasks of the running event loop if the one that it was made in is closed."""
     try:
-        check_loop(mapping)
+        check_loop(promise)
     except RuntimeError:
         from wgpu._async import detect_current_call_soon_threadsafe
 
         call_soon = detect_current_call_soon_threadsafe()
-        mapping._call_soon_threadsafe = call_soon and LoopCalls(call_soon)  # None: wgpu polls
+        promise._call_soon_threadsafe = call_soon and LoopCalls(call_soon)  # None: wgpu polls
 
 
-def wait_for_mapping(mapping: Any, is_lost: Callable[[], bool]) -> None:
-    """Wait until the CPU can read the mapped bytes."""
-    with translated_loss(is_lost):
-        if not finishes_before_loss(mapping._thread_event.wait, is_lost):  # the event is also set on failure
-            raise DeviceLostError(LOST)
-        mapping.sync_wait()
+class Poller:
+    """Polls in a thread while mappings are pending whose promises an event loop waits for."""
 
+    def __init__(self) -> None:
+        self.pending: list[Mapping] = []
+        self.lock = Lock()
 
-def end_mapping(staging: Buffer, is_lost: Callable[[], bool]) -> None:
-    """Unmap a staging buffer."""
-    with translated_loss(is_lost), translated_errors:
-        staging.unmap()
+    def follow(self, mapping: Mapping, is_lost: Callable[[], bool]) -> None:
+        """Poll until a mapping is done or the device is lost."""
+        with self.lock:
+            self.pending.append(mapping)
+            if len(self.pending) == 1:
+                Thread(target=self._poll, args=(is_lost,), daemon=True).start()
 
-
-@contextmanager
-def translated_loss(is_lost: Callable[[], bool]) -> Iterator[None]:
-    """Raise DeviceLostError for errors that follow from the destruction of the device."""
-    try:
-        yield
-    except (AttributeError, RuntimeError, ValueError) as error:
-        for seconds in (0, LOSS_CHECK_SECONDS):  # another thread may be about to destroy it
-            sleep(seconds)
-            if is_lost():
-                raise DeviceLostError(LOST) from None
-        raise refused(error) from None
-
-
-def refused(error: Exception) -> Exception:
-    """Return an error like one that a promise of wgpu-py keeps, without the frames that it was raised in."""
-    error.__traceback__ = None
-    again = type(error)(*error.args)
-    again.add_note(REFUSED)
-    return again
-
-
-def finishes_before_loss(finished: Callable[[float], bool], is_lost: Callable[[], bool]) -> bool:
-    """Wait until `finished` or the device is lost; return whether it has finished."""
-    while not finished(LOSS_CHECK_SECONDS):
-        if is_lost():
-            return False
-    return True
+    def _poll(self, is_lost: Callable[[], bool]) -> None:
+        while True:
+            with self.lock:
+                self.pending = [mapping for mapping in self.pending if not mapping.is_done]
+                if not self.pending:
+                    return
+                mapping = self.pending[0]
+            if not finishes_before_loss(partial(is_done_within, mapping.is_over), is_lost):
+                mapping.finish(LOST)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, NewType, Protocol
 
 # Plain integers, faster to test than wgpu's flags; WebGPU fixes their values.
@@ -38,15 +38,6 @@ BindGroupLayout = NewType("BindGroupLayout", object)
 Pipeline = NewType("Pipeline", object)
 
 
-class MapPromise(Protocol):
-    """A wgpu.GPUPromise of a buffer that is being mapped."""
-
-    then: Callable[..., Any]  # of a callback, an error callback and a title
-
-    def sync_wait(self) -> None: ...
-    def __await__(self) -> Generator[Any, None, None]: ...
-
-
 class Buffer(Protocol):
     """A wgpu.GPUBuffer."""
 
@@ -55,10 +46,6 @@ class Buffer(Protocol):
     usage: int  # bits of `BufferUsage`
     map_state: str  # "unmapped", "pending" or "mapped"
     label: str
-
-    def map_async(self, mode: str, offset: int, size: int) -> MapPromise: ...
-    def read_mapped(self, offset: int, size: int, *, copy: bool) -> memoryview: ...
-    def unmap(self) -> None: ...
 
 
 class Place(NamedTuple):

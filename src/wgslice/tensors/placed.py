@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device, check_usable
-from wgslice.gpu.handles import check_alive
+from wgslice.gpu.handles import check_alive, check_still_alive
 from wgslice.gpu.pipelines import exposed, is_exposed
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder
 from wgslice.gpu.recording import BoundLayout, plan_and_bind, play, run_copy
@@ -232,7 +232,8 @@ def packed_bytes(tensor: Placed) -> tuple[Buffer, int, CommandEncoder | None]:
     device = tensor.device
     if tensor.is_packed and tensor.memory.usage & BufferUsage.COPY_SRC:
         check_usable(device, tensor.memory)
-        check_alive(device, tensor.memory)
+        if is_exposed(tensor.memory):
+            check_still_alive(device, tensor.memory)
         return tensor.memory, tensor.offset, None
     packed = BoundLayout.packed(device, tensor.shape, tensor.itemsize)
     encoder = sink().create_encoder(device)
