@@ -141,7 +141,7 @@ def test_frames_read_two_frames_later_block_nothing(
         return finishes(finished, is_lost)
 
     def counted(**descriptor: Any) -> Any:
-        made[0] += bool(descriptor["usage"] & wgpu.BufferUsage.MAP_READ)
+        made[0] += descriptor["usage"] == wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
         return create(**descriptor)
 
     monkeypatch.setattr(native, "finishes_before_loss", watched)

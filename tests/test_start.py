@@ -10,7 +10,7 @@ import pytest
 from helpers import run_python
 
 import wgslice as wg
-from wgslice.gpu import native
+from wgslice.gpu.cffi_types import C_TYPES, parse_types
 
 # A first slice; prints the strings that cffi parsed after the header, and those of C_TYPES that it parses to
 # another type one by one.
@@ -26,7 +26,7 @@ def parse_type(parser, text):
     return parse(parser, text)
 Parser.parse_type = parse_type
 import wgslice as wg
-from wgslice.gpu.native import C_TYPES
+from wgslice.gpu.cffi_types import C_TYPES
 x = np.arange(4096, dtype=np.float32).reshape(64, 64)
 y = wg.asarray(x)
 assert y[:, ::-2].numpy().tolist() == wg.slice1(y, (0, 1), (64, 63), (1, -2)).numpy().tolist()
@@ -49,7 +49,7 @@ def test_a_first_slice_parses_the_types_of_c_at_once(device: wg.Device) -> None:
 class OtherTypes:
     """What keeps types of C by their strings in another way than cffi 2.1."""
 
-    args: tuple[Any, ...] = ("a type",) * len(native.C_TYPES)
+    args: tuple[Any, ...] = ("a type",) * len(C_TYPES)
 
     def __init__(self, **kept: Any) -> None:
         self.__dict__.update(kept)
@@ -62,5 +62,5 @@ class OtherTypes:
 
 @pytest.mark.parametrize("ffi", [OtherTypes(), OtherTypes(_parsed_types={}), SimpleNamespace(typeof=int)])
 def test_types_that_are_kept_in_another_way_are_left_to_cffi(ffi: Any) -> None:
-    native.parse_types(ffi)
+    parse_types(ffi)
     assert len(getattr(ffi, "_parsed_types", {})) <= 1

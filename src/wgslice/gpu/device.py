@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import cached_property
-from threading import Lock
+from threading import Lock, RLock, Thread
 from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, cast
 
 from wgslice.errors import DeviceLostError, OutOfDeviceMemory, fitted, named
@@ -23,7 +23,7 @@ from wgslice.gpu.adapter import (
     process_lock,
 )
 from wgslice.gpu.host import (
-    Poller,
+    Pending,
     check_process,
     check_valid,
     is_device,
@@ -34,7 +34,7 @@ from wgslice.gpu.host import (
     wait_done,
 )
 from wgslice.gpu.pipelines import MIN_REUSED_NBYTES, BufferPool, Pipelines, hidden, max_reused_nbytes
-from wgslice.gpu.protocols import LOST, Buffer, BufferUsage, CommandEncoder, GPUDevice, Queue
+from wgslice.gpu.protocols import LOST, Buffer, BufferUsage, BytesCopy, CommandEncoder, GPUDevice, Queue
 from wgslice.plans.profiles import (
     CPU,
     GPU,
@@ -47,6 +47,7 @@ from wgslice.plans.profiles import (
 )
 
 TENSOR_USAGES = BufferUsage.STORAGE | BufferUsage.COPY_SRC | BufferUsage.COPY_DST
+MAPPABLE = "mappable-primary-buffers"  # wgpu's feature: buffers of tensors may be mapped
 
 WRAPPED = "_wgslice_device"  # the attribute of a wgpu.GPUDevice that holds its Device
 
@@ -101,6 +102,13 @@ class Device:
         self.staging = BufferPool(MAX_STAGING_NBYTES)  # unmapped, for readback
         self.pool = BufferPool(max_reused_nbytes())
         self.poller = Poller()
+        # Where the GPU's memory is the host's. Of CPU adapters, only Vulkan's have been tried.
+        software = self.adapter.software and self.adapter.backend == "Vulkan"
+        self.maps_tensors = software and MAPPABLE in wgpu_device.features
+        self.tensor_usages = TENSOR_USAGES | (BufferUsage.MAP_READ if self.maps_tensors else 0)
+        # Held while a tensor's buffer is mapped, and by what submits or hands the buffer out: wgpu aborts the
+        # process when commands on a mapped buffer are submitted.
+        self.mapping_lock: AbstractContextManager[Any] = RLock() if self.maps_tensors else nullcontext()
         self.pipelines = Pipelines(wgpu_device)
         for calibrate in calibrations:
             calibrate(self)
@@ -145,7 +153,8 @@ class Device:
             raise TypeError(f"Device.request: adapter = {adapter!r}: must be a name or one of adapters()")
         check_process()
         with named("Device.request"), translated_errors:
-            wgpu_device = request_device(handle)
+            features = {MAPPABLE} & handle.features if adapter.software else set()
+            wgpu_device = request_device(handle, features)
         return cls.wrap(wgpu_device)
 
     @classmethod
@@ -240,12 +249,12 @@ class Device:
     def pooled_buffer(self, nbytes: int, size: int, *, zeroed: bool) -> Buffer:
         """Make a buffer of `size` bytes that the pool reuses, as `Sink.reused_buffer` says."""
         if not MIN_REUSED_NBYTES <= size <= self.pool.max_nbytes:
-            return hidden(self.new_buffer(size, TENSOR_USAGES))
+            return hidden(self.new_buffer(size, self.tensor_usages))
         self.check_not_lost()
         buffer = self.pool.take(size)
         with translated_errors:
             if buffer is None:
-                buffer = self.new_buffer(size, TENSOR_USAGES)
+                buffer = self.new_buffer(size, self.tensor_usages)
             elif zeroed:
                 encoder = self.new_encoder()
                 encoder.clear_buffer(buffer, 0, size)
@@ -259,10 +268,10 @@ class Device:
         with translated_errors:
             return cast("CommandEncoder", self.wgpu_device.create_command_encoder())
 
-    def submit(self, encoder: CommandEncoder) -> None:
-        """Submit the commands that an encoder has recorded."""
-        with translated_errors:
-            submit(self.wgpu_device, encoder)
+    def submit(self, encoder: CommandEncoder | None, copy: BytesCopy | None = None) -> None:
+        """Submit the commands that an encoder has recorded, if there is one, and a copy."""
+        with translated_errors, self.mapping_lock:
+            submit(self.wgpu_device, encoder, copy)
 
     @cached_property
     def zeros(self) -> Buffer:
@@ -290,6 +299,33 @@ class Device:
 
     def __repr__(self) -> str:
         return f"Device({self.adapter})"
+
+
+class Poller:
+    """Polls in a thread while mappings are pending whose promises an event loop waits for."""
+
+    def __init__(self) -> None:
+        self.pending: list[Pending] = []
+        self.lock = Lock()
+
+    def follow(self, mapping: Pending, is_lost: Callable[[], bool]) -> None:
+        """Poll until a mapping is done or the device is lost."""
+        with self.lock:
+            self.pending.append(mapping)
+            if len(self.pending) == 1:
+                Thread(target=self._poll, args=(is_lost,), daemon=True).start()
+
+    def _poll(self, is_lost: Callable[[], bool]) -> None:
+        while True:
+            with self.lock:
+                self.pending = [mapping for mapping in self.pending if not mapping.is_done]
+                if not self.pending:
+                    return
+                mapping = self.pending[0]
+            try:
+                mapping.wait(is_lost)
+            except RuntimeError:  # such as DeviceLostError, which whoever waits for the promise gets too
+                mapping.finish(LOST)
 
 
 def buffer_nbytes(nbytes: int) -> int:

@@ -11,16 +11,19 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, partial
-from threading import Lock, Thread, current_thread, main_thread
+from itertools import count
+from threading import current_thread, main_thread
 from time import perf_counter, sleep
 from typing import Any, NamedTuple, NoReturn, cast
 
 from wgslice.errors import DeviceLostError, OutOfDeviceMemory
+from wgslice.gpu.cffi_types import parse_types
 from wgslice.gpu.protocols import (
     LOST,
     BindGroup,
     BoundRange,
     Buffer,
+    BytesCopy,
     GPUDevice,
     Region,
 )
@@ -28,9 +31,10 @@ from wgslice.gpu.protocols import (
 # What a host offers: `host` re-exports it.
 __all__ = [
     "BACKENDS",
+    "Pending",
     "Placeholder",
-    "Poller",
     "begin_mapping",
+    "begin_work",
     "check_loop",
     "check_mappings_on_destroy",
     "check_process",
@@ -39,6 +43,7 @@ __all__ = [
     "copy_rows",
     "copy_texels",
     "end_mapping",
+    "end_mapping_of_tensor",
     "follow_running_loop",
     "found_handles",
     "is_buffer",
@@ -54,6 +59,7 @@ __all__ = [
     "refusals",
     "refused_as_value",
     "request_device",
+    "set_map_state",
     "submit",
     "translated_errors",
     "wait_done",
@@ -84,43 +90,6 @@ def native() -> Native:
     return Native(lib, libf, ffi, GPUBindGroup, ffi.new("WGPUBindGroupLayoutDescriptor *"))
 
 
-# Types of C that wgpu-py and this file name until the first slice is read back. cffi parses each string that
-# it first meets behind one typedef for every type of wgpu's, in 12 ms; all of these in one string take 16.
-C_TYPES = (
-    *("char []", "intptr_t", "uint32_t []", "uint8_t *", "uint8_t []", "uintptr_t", "WGPUAdapter[]"),
-    *("WGPUAdapterInfo *", "WGPUBindGroupDescriptor *", "WGPUBindGroupEntry[]", "WGPUBindGroupLayout[]"),
-    *("WGPUBindGroupLayoutDescriptor *", "WGPUBindGroupLayoutEntry *", "WGPUBindGroupLayoutEntry[]"),
-    *("WGPUBufferBindingLayout *", "WGPUBufferDescriptor *", "WGPUBufferMapCallbackInfo *"),
-    *("WGPUChainedStruct *", "WGPUChainedStruct * ", "WGPUCommandBuffer[]", "WGPUCommandBufferDescriptor *"),
-    *("WGPUCommandEncoderDescriptor *", "WGPUComputePassDescriptor *", "WGPUComputePipelineDescriptor *"),
-    *("WGPUComputeState *", "WGPUConstantEntry *", "WGPUConstantEntry[]", "WGPUDeviceDescriptor *"),
-    *("WGPUDeviceExtras *", "WGPUDeviceLostCallbackInfo *", "WGPUInstanceDescriptor *"),
-    *("WGPUInstanceEnumerateAdapterOptions *", "WGPULimits *", "WGPUNativeLimits *"),
-    *("WGPUPipelineLayoutDescriptor *", "WGPUQueueDescriptor *"),
-    *("WGPURequestDeviceCallbackInfo *", "WGPUShaderModuleDescriptor *", "WGPUShaderSourceWGSL *"),
-    "WGPUUncapturedErrorCallbackInfo *",
-    "void(WGPUDevice const *, WGPUDeviceLostReason, WGPUStringView, void *, void *)",
-    "void(WGPUDevice const *, WGPUErrorType, WGPUStringView, void *, void *)",
-    "void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)",
-    "void(WGPURequestDeviceStatus, WGPUDevice, WGPUStringView, void *, void *)",
-)
-
-
-def parse_types(ffi: Any) -> None:
-    """Parse C_TYPES as the parameters of one function, and put them where cffi keeps types by their strings.
-
-    Does nothing where cffi keeps them in another way: it then parses each string when it first meets it.
-    """
-    with suppress(Exception):
-        # arrays among parameters would become pointers
-        together = f"void(*)({', '.join(C_TYPES)})".replace("[]", "(*)[]")
-        kinds, kept = ffi.typeof(together), ffi._parsed_types
-        if kept[together] == (kinds, False):
-            for text, kind in zip(C_TYPES, kinds.args, strict=True):
-                is_function = text.startswith("void(")
-                kept[text] = kind.item if text.endswith("[]") else kind, is_function
-
-
 # Bits of wgpu-native's WGPUInstanceBackend, which cffi cannot read, in the order of its adapters.
 BACKENDS = {"Vulkan": 1, "Metal": 4, "D3D12": 8, "OpenGL": 2}
 MAX_ADAPTERS = 1024  # of one backend, beyond any machine's: a first call that counts starts each driver twice
@@ -138,9 +107,9 @@ def found_handles(backend: str) -> list[Any]:
     return [gpu._create_adapter(handle) for handle in found[0:count]]
 
 
-def request_device(adapter: Any) -> GPUDevice:
-    """Make a device with all limits of its adapter."""
-    made: GPUDevice = adapter.request_device_sync()
+def request_device(adapter: Any, features: Collection[str] = ()) -> GPUDevice:
+    """Make a device with all limits of its adapter, and some of its features."""
+    made: GPUDevice = adapter.request_device_sync(required_features=[*features])
     return made
 
 
@@ -183,11 +152,10 @@ def queue_is_empty(wgpu_device: Any) -> bool:
     return bool(done & 0xFF)
 
 
-def submit(wgpu_device: Any, encoder: Any, copy: tuple[Any, int, Any, int] | None = None) -> None:
-    """Submit the commands of an encoder, if there is one, then a copy of bytes to the start of a buffer.
+def submit(wgpu_device: Any, encoder: Any, copy: BytesCopy | None = None) -> None:
+    """Submit the commands of an encoder, if there is one, then a copy; wgpu-py takes three times as long.
 
-    The copy has a buffer, a byte offset, another buffer, and a number of bytes. Errors are raised when the
-    encoder is finished. wgpu-py takes about three times as long.
+    The end of the encoder raises the errors of its commands.
     """
     library, checked, ffi, *_ = native()
     if encoder is None:
@@ -196,7 +164,7 @@ def submit(wgpu_device: Any, encoder: Any, copy: tuple[Any, int, Any, int] | Non
         recording = encoder._internal
     try:
         if copy is not None:
-            source, offset_nbytes, target, nbytes = copy
+            source, offset_nbytes, target, nbytes = cast("tuple[Any, int, Any, int]", copy)
             library.wgpuCommandEncoderCopyBufferToBuffer(
                 recording, source._internal, offset_nbytes, target._internal, 0, nbytes
             )
@@ -458,17 +426,17 @@ def check_mappings_on_destroy(wgpu_device: Any, mapped: Collection[Buffer]) -> N
     wgpu_device.destroy = destroy_and_poll
 
 
-class Mapping:
-    """A buffer that is being mapped to be read; any thread may wait for it."""
+class Pending:
+    """A mapping of a buffer, or submitted work, whose end wgpu tells by a callback; any thread may wait."""
 
-    def __init__(self, buffer: Buffer, promise: Any = None) -> None:
-        self.buffer: Any = buffer
+    def __init__(self, wgpu_device: GPUDevice, promise: Any = None) -> None:
+        self.wgpu_device = wgpu_device
         self.promise = promise  # a wgpu.GPUPromise that is settled too
         self.failure = ""  # wgpu's reason, if it has failed
         self.is_done = False
 
     def finish(self, failure: str) -> None:
-        """Note that the bytes can be read, or why not."""
+        """Note that it is done, or why it has failed."""
         if self.is_done:
             return
         if self.promise is not None and failure:
@@ -479,18 +447,18 @@ class Mapping:
         self.is_done = True
 
     def is_over(self) -> bool:
-        """Poll, and return whether the mapping is done or has failed."""
+        """Poll, and return whether it is done or has failed."""
         if not self.is_done:
-            queue_is_empty(self.buffer._device)
+            queue_is_empty(self.wgpu_device)
         return self.is_done
 
     def wait(self, is_lost: Callable[[], bool]) -> None:
-        """Wait until the CPU can read the mapped bytes."""
+        """Wait until it is done."""
         if not finishes_before_loss(partial(is_done_within, self.is_over), is_lost):
             raise DeviceLostError(LOST)
         if self.failure:
             check_loss(is_lost)
-            error = RuntimeError(f"Could not map buffer ({self.failure})")
+            error = RuntimeError(f"wgpu did not map the buffer or end the work: {self.failure}")
             error.add_note(REFUSED)
             raise error
 
@@ -503,48 +471,67 @@ def check_loss(is_lost: Callable[[], bool]) -> None:
             raise DeviceLostError(LOST)
 
 
-mappings: dict[Any, Mapping] = {}  # those not done, by the buffer's handle, which wgpu hands back
+SUCCESS = 1  # of a mapping and of work
+pending: dict[Any, Pending] = {}  # what is not done, by the pointer that wgpu hands back
+numbers = count(1)  # such pointers of work; a mapping's is that of its buffer
 interrupts: list[BaseException] = []  # of callbacks, in the main thread
 
 
 @cache
-def map_callback() -> Any:
-    """Make the callback of all mappings, which is kept; wgpu-py makes one for each."""
-    kind = "void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)"
-    return native().ffi.callback(kind, finish_mapping, onerror=finish_interrupted)
+def callback(status: str) -> Any:
+    """Make the callback of all mappings, or of all work, which is kept; wgpu-py makes one for each."""
+    kind = f"void({status}, WGPUStringView, void *, void *)"
+    return native().ffi.callback(kind, finish_pending, onerror=finish_interrupted)
 
 
-def finish_mapping(status: int, message: Any, handle: Any, _: Any) -> None:
-    """Finish the mapping of a buffer: wgpu calls this in a thread that polls or submits."""
-    mapping = mappings.get(handle)
-    if mapping is not None:
-        library, _, ffi, *_ = native()
-        failed = status != library.WGPUMapAsyncStatus_Success
-        reason = f"{status}: {ffi.string(message.data, message.length).decode()}" if failed else ""
-        mapping.finish(reason)
-        mappings.pop(handle, None)
+def finish_pending(status: int, message: Any, key: Any, _: Any) -> None:
+    """Finish a mapping or work: wgpu calls this in a thread that polls or submits."""
+    found = pending.get(key)
+    if found is not None:
+        text = "" if status == SUCCESS else native().ffi.string(message.data, message.length).decode()
+        found.finish(text and f"{text} ({status})")
+        pending.pop(key, None)
 
 
 def finish_interrupted(_: object, error: BaseException, traceback: Any) -> None:
-    """Finish a mapping whose callback was interrupted; the main thread's next poll raises the interrupt."""
+    """Finish that whose callback was interrupted; the main thread's next poll raises the interrupt."""
     interrupts.append(error)
     given = traceback.tb_frame.f_locals
-    finish_mapping(given["status"], given["message"], given["handle"], None)
+    finish_pending(given["status"], given["message"], given["key"], None)
 
 
-def begin_mapping(buffer: Any, nbytes: int, promise: Any = None) -> Mapping:
-    """Begin to map the first bytes of a buffer after all submitted work; if interrupted, drop the buffer."""
+def begin_mapping(buffer: Any, nbytes: int, found: Pending) -> None:
+    """Begin to map the first bytes of a buffer after all submitted work."""
     library, checked, ffi, *_ = native()
-    mapping, handle = Mapping(buffer, promise), buffer._internal
-    called = ffi.NULL, library.WGPUCallbackMode_AllowProcessEvents, map_callback(), handle, ffi.NULL
-    mappings[handle] = mapping
-    buffer._map_state = "pending"
+    key = buffer._internal
+    kept = callback("WGPUMapAsyncStatus")
+    called = ffi.NULL, library.WGPUCallbackMode_AllowProcessEvents, kept, key, ffi.NULL
+    pending[key] = found
     try:
-        checked.wgpuBufferMapAsync(handle, library.WGPUMapMode_Read, 0, nbytes, called)
+        checked.wgpuBufferMapAsync(key, library.WGPUMapMode_Read, 0, nbytes, called)
     except BaseException:
-        mappings.pop(handle, None)
+        pending.pop(key, None)
         raise
-    return mapping
+
+
+def begin_work(wgpu_device: Any) -> Pending:
+    """Begin to wait for the end of all work that has been submitted."""
+    library, checked, ffi, *_ = native()
+    key, found = ffi.cast("void *", next(numbers)), Pending(wgpu_device)
+    kept = callback("WGPUQueueWorkDoneStatus")
+    called = ffi.NULL, library.WGPUCallbackMode_AllowProcessEvents, kept, key, ffi.NULL
+    pending[key] = found
+    try:
+        checked.wgpuQueueOnSubmittedWorkDone(wgpu_device.queue._internal, called)
+    except BaseException:
+        pending.pop(key, None)
+        raise
+    return found
+
+
+def set_map_state(buffer: Any, state: str) -> None:
+    """Set what wgpu-py says of a buffer that was mapped or unmapped here."""
+    buffer._map_state = state
 
 
 def mapped_bytes(buffer: Any, nbytes: int) -> memoryview:
@@ -555,10 +542,14 @@ def mapped_bytes(buffer: Any, nbytes: int) -> memoryview:
 
 
 def end_mapping(buffer: Any) -> None:
-    """Unmap a buffer."""
+    """Unmap a buffer, or cancel its mapping."""
     with translated_errors:
         native().checked.wgpuBufferUnmap(buffer._internal)
-    buffer._map_state = "unmapped"
+
+
+def end_mapping_of_tensor(buffer: Any) -> None:
+    """Unmap a buffer that is used again, or cancel its mapping; nothing raises."""
+    native().library.wgpuBufferUnmap(buffer._internal)
 
 
 def new_promise(title: str) -> Any:
@@ -598,28 +589,3 @@ def follow_running_loop(promise: Any) -> None:
 
         call_soon = detect_current_call_soon_threadsafe()
         promise._call_soon_threadsafe = call_soon and LoopCalls(call_soon)  # None: wgpu polls
-
-
-class Poller:
-    """Polls in a thread while mappings are pending whose promises an event loop waits for."""
-
-    def __init__(self) -> None:
-        self.pending: list[Mapping] = []
-        self.lock = Lock()
-
-    def follow(self, mapping: Mapping, is_lost: Callable[[], bool]) -> None:
-        """Poll until a mapping is done or the device is lost."""
-        with self.lock:
-            self.pending.append(mapping)
-            if len(self.pending) == 1:
-                Thread(target=self._poll, args=(is_lost,), daemon=True).start()
-
-    def _poll(self, is_lost: Callable[[], bool]) -> None:
-        while True:
-            with self.lock:
-                self.pending = [mapping for mapping in self.pending if not mapping.is_done]
-                if not self.pending:
-                    return
-                mapping = self.pending[0]
-            if not finishes_before_loss(partial(is_done_within, mapping.is_over), is_lost):
-                mapping.finish(LOST)

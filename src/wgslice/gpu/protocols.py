@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, NewType, Protocol
 
 # Plain integers, faster to test than wgpu's flags; WebGPU fixes their values.
@@ -94,10 +94,20 @@ class Queue(Protocol):
     def write_buffer(self, buffer: Buffer, buffer_offset: int, data: Any) -> None: ...
 
 
+class BytesCopy(NamedTuple):
+    """A copy of bytes to the start of another buffer."""
+
+    source: Buffer
+    offset_nbytes: int
+    target: Buffer
+    nbytes: int
+
+
 class GPUDevice(Protocol):
     """A wgpu.GPUDevice."""
 
     adapter: Any  # the wgpu.GPUAdapter
+    features: Collection[str]  # by WebGPU's names
     limits: Mapping[str, int]  # by WebGPU's names with hyphens
     queue: Queue
 

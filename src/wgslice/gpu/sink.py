@@ -39,7 +39,7 @@ class Sink:
 
     def create_buffer(self, device: Device, nbytes: int, *, zeroed: bool = True) -> Buffer:  # noqa: ARG002
         """Make a zeroed buffer for tensors of at least `nbytes`; listed calls rely on zeros if `zeroed`."""
-        return device.new_buffer(checked_nbytes(device, nbytes), TENSOR_USAGES)
+        return device.new_buffer(checked_nbytes(device, nbytes), device.tensor_usages)
 
     def reused_buffer(self, device: Device, nbytes: int, *, zeroed: bool = False) -> Buffer:
         """Make a buffer for a tensor, of any content unless `zeroed`, with zeros after the `nbytes`.
@@ -66,7 +66,7 @@ class Sink:
         queue = device.queue
         whole, written = data.size // 4 * 4, 0
         try:
-            with translated_errors:
+            with translated_errors, device.mapping_lock:
                 for start in range(0, whole, UPLOAD_CHUNK_NBYTES):
                     chunk = data[start : min(start + UPLOAD_CHUNK_NBYTES, whole)]
                     queue.write_buffer(buffer, offset_nbytes + start, chunk)
@@ -131,10 +131,11 @@ class Sink:
         with translated_errors:
             check_texture_valid(texture)
 
-    def keep(self, buffers: Iterable[Buffer]) -> None:
+    def keep(self, device: Device, buffers: Iterable[Buffer]) -> None:
         """Reuse buffers for no other tensors: commands use them that the caller submits at any time."""
-        for buffer in buffers:
-            exposed(buffer)
+        with device.mapping_lock:
+            for buffer in buffers:
+                exposed(buffer)
 
     def check_runs(self, what: str) -> None:
         """Raise CaptureRefused, naming a step that needs the GPU, if calls do not run."""
@@ -233,7 +234,7 @@ class Listing(Sink):
     def check_texture_alive(self, texture: Texture) -> None:
         """Check nothing."""
 
-    def keep(self, buffers: Iterable[Buffer]) -> None:
+    def keep(self, device: Device, buffers: Iterable[Buffer]) -> None:
         """Change nothing: no commands are recorded."""
 
     def check_runs(self, what: str) -> None:

@@ -16,18 +16,22 @@ from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.host import (
+    Pending,
     begin_mapping,
+    begin_work,
     check_loop,
     check_mappings_on_destroy,
     check_process,
     end_mapping,
+    end_mapping_of_tensor,
     follow_running_loop,
     mapped_bytes,
     new_promise,
-    submit,
+    set_map_state,
     translated_errors,
 )
-from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder
+from wgslice.gpu.pipelines import is_exposed
+from wgslice.gpu.protocols import Buffer, BufferUsage, BytesCopy, CommandEncoder
 from wgslice.gpu.sink import sink
 from wgslice.layout import whole_words
 from wgslice.plans.profiles import STAGING_NBYTES
@@ -49,17 +53,17 @@ class Readback:
         """Submit a copy of a buffer's bytes after the commands of `encoder`; any thread may wait for it."""
         start = offset_nbytes // 4 * 4
         part = slice(offset_nbytes - start, offset_nbytes - start + nbytes)
-        copy = (buffer, start, self.staging, mapped_nbytes(part)) if nbytes else None
+        copy = BytesCopy(buffer, start, self.staging, mapped_nbytes(part)) if nbytes else None
         self.submit(encoder, part, copy)
 
-    def submit(
-        self, encoder: CommandEncoder | None, part: slice, copy: tuple[Any, int, Any, int] | None = None
-    ) -> None:
+    def submit(self, encoder: CommandEncoder | None, part: slice, copy: BytesCopy | None = None) -> None:
         """Submit commands that write a part of the staging buffer; any thread may wait for it."""
         self.part = part
+        self.device.submit(encoder, copy)
         with translated_errors:
-            submit(self.device.wgpu_device, encoder, copy)
-            self.mapping = begin_mapping(self.staging, mapped_nbytes(part), self.promise)
+            self.mapping = Pending(self.device.wgpu_device, self.promise)
+            set_map_state(self.staging, "pending")
+            begin_mapping(self.staging, mapped_nbytes(part), self.mapping)
 
     def wait(self) -> NDArray[np.uint8]:
         """Wait for the bytes, and return a view of them, which dangles once they are unmapped."""
@@ -70,7 +74,7 @@ class Readback:
 
     def end(self) -> None:
         """Unmap the bytes and return the staging buffer to the device."""
-        end_mapping(self.staging)
+        self.unmap()
         self.device.staging.give(self.staging, exposed=False)
 
     def mapped_array(self) -> NDArray[np.uint8]:
@@ -94,7 +98,12 @@ class Readback:
         try:
             yield data
         finally:
-            end_mapping(self.staging)
+            self.unmap()
+
+    def unmap(self) -> None:
+        """Unmap the bytes."""
+        end_mapping(self.staging)
+        set_map_state(self.staging, "unmapped")
 
 
 class MappedBytes:
@@ -136,6 +145,11 @@ def download(
     The commands of `encoder` run first, in the submission of the first chunk's copy.
     """
     sink().check_runs(f"{into.size} bytes are read back")
+    if device.maps_tensors and buffer.usage & BufferUsage.MAP_READ and not is_exposed(buffer):
+        device.submit(encoder)  # also what the queue holds: no mapping waits for that (wgpu issue 5173)
+        encoder = None
+        if read_in_place(device, buffer, offset_nbytes, into):
+            return
     chunk_nbytes = STAGING_NBYTES - (4 if offset_nbytes % 4 else 0)  # all begin alike within a word
 
     def begun(start: int) -> Readback:
@@ -152,6 +166,32 @@ def download(
     starts = range(0, into.size, chunk_nbytes)
     for data, start in zip(arriving(map(begun, starts)), starts, strict=True):
         into[start : start + data.size] = data
+
+
+def read_in_place(device: Device, buffer: Buffer, offset_nbytes: int, into: NDArray[np.uint8]) -> bool:
+    """Wait for the GPU, then copy from the mapped buffer of a tensor; return whether it could be mapped.
+
+    It cannot while work on it is pending that another thread has submitted meanwhile, and is not where the
+    user may submit such work.
+    """
+    stop = offset_nbytes + into.size
+    with translated_errors:
+        begin_work(device.wgpu_device).wait(device.is_lost)
+        with device.mapping_lock:
+            if is_exposed(buffer):
+                return False
+            mapping = Pending(device.wgpu_device)
+            try:
+                begin_mapping(buffer, whole_words(stop), mapping)
+                if not mapping.is_over():
+                    return False
+                mapping.wait(device.is_lost)  # raises if it has failed
+                data = np.frombuffer(mapped_bytes(buffer, whole_words(stop)), np.uint8)
+                into[...] = data[offset_nbytes:stop]
+                return True
+            finally:
+                if not mapping.failure:
+                    end_mapping_of_tensor(buffer)
 
 
 class ArrayPromise(Awaitable[NDArray[Any]]):

@@ -254,7 +254,8 @@ class CompiledOperator:
 
     def _bound_by_caller(self, input: Binding, output: Binding, offsets: Binding | None) -> BoundPlan:
         """Return the bound plan of a caller's commands, which may be submitted at any time."""
-        sink().keep(binding.memory for binding in (input, output, offsets) if isinstance(binding, Tensor))
+        tensors = [binding for binding in (input, output, offsets) if isinstance(binding, Tensor)]
+        sink().keep(self.device, [tensor.memory for tensor in tensors])
         return self._bound(input, output, offsets, check_still_alive)
 
     def _bound(

@@ -267,7 +267,8 @@ class CompiledTextureCopy:
         """
         with named(self.name):
             check_encoder(self.device, encoder)
-            sink().keep(binding.memory for binding in (input, output) if isinstance(binding, Tensor))
+            tensors = [binding for binding in (input, output) if isinstance(binding, Tensor)]
+            sink().keep(self.device, [tensor.memory for tensor in tensors])
             self._record(encoder, input, output, check_still_alive)
 
     def __repr__(self) -> str:

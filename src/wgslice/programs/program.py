@@ -186,7 +186,7 @@ class Program:
         with self._named:
             check_encoder(self.device, encoder)
             bound = self._checked(bindings)
-            sink().keep(buffer for _, buffer in bound.used)
+            sink().keep(self.device, (buffer for _, buffer in bound.used))
             self._play(encoder, bound)
             return self._returned(bound)
 

@@ -120,7 +120,8 @@ class Placed(Shaped):
     @property
     def buffer(self) -> Buffer:
         """The wgpu.GPUBuffer, which is not reused for other tensors once it has been read here."""
-        return exposed(self.memory)
+        with self.device.mapping_lock:
+            return exposed(self.memory)
 
     @property
     def flags(self) -> Flags:
