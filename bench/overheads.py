@@ -18,6 +18,7 @@ from rich.console import Console
 import wgslice as wg
 from bench.report import MEBIBYTE
 from bench.rivals.ours import device
+from bench.way_back import BY_SIZE, SIZES, STARTS, start_times, transfers
 from wgslice.gpu.pipelines import Bound
 from wgslice.gpu.protocols import Place
 from wgslice.plans.plan import Plan
@@ -40,6 +41,8 @@ def measure_overheads() -> dict[str, float]:
         **replay_times(),
         **cache_times(),
         **transfer_times(),
+        **start_times(),
+        **times_by_size(),
         **texture_times(),
         **frame_times(),
         **memory(),
@@ -59,6 +62,8 @@ def show_overheads(console: Console, found: Mapping[str, float]) -> None:
             (f"step of 20 caches of {rows} rows, waited for", f"step of 20 caches of {rows} rows, concat")
             for rows in CACHED_ROWS
         ),
+        *STARTS,
+        *BY_SIZE,
         ("asarray of 64 MiB", "memcpy of 64 MiB"),
         ("numpy() of 64 MiB", "memcpy of 64 MiB"),
         *(
@@ -275,6 +280,14 @@ def transfer_times() -> dict[str, float]:
         "numpy() of 64 MiB": lambda: frame[0].numpy(),
     }
     return best_times(actions, 3)
+
+
+def times_by_size() -> dict[str, float]:
+    """Time readbacks and uploads of some sizes, and the calls that they cannot avoid."""
+    found: dict[str, float] = {}
+    for nbytes in SIZES:
+        found |= best_times(transfers(nbytes), max(2, min(100, 2**22 // nbytes)))
+    return found
 
 
 def texture_times() -> dict[str, float]:

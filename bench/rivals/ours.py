@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 import wgslice as wg
 from bench.cases import Cut
 from wgslice.dialects.basic import numpy_index
+from wgslice.gpu.device import MAPPABLE
 from wgslice.gpu.protocols import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout, whole_words
@@ -28,10 +29,10 @@ TIMESTAMPS = "timestamp-query"
 
 
 def request_device() -> wg.Device:
-    """The device, with timestamps where the adapter has them."""
-    handle = wg.Device.request(os.environ.get("WGSLICE_ADAPTER")).adapter.handle
-    features = [TIMESTAMPS] if TIMESTAMPS in handle.features else []
-    return wg.Device.wrap(handle.request_device_sync(required_features=features))
+    """The device that a user would get, with timestamps where the adapter has them."""
+    users = wg.Device.request(os.environ.get("WGSLICE_ADAPTER"))
+    features = [MAPPABLE] * users.maps_tensors + [TIMESTAMPS] * (TIMESTAMPS in users.adapter.handle.features)
+    return wg.Device.wrap(users.adapter.handle.request_device_sync(required_features=features))
 
 
 device = request_device()

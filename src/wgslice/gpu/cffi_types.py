@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-# Those that are named until the first slice is read back. cffi parses each string that it first meets behind one
-# typedef for every type of wgpu's, in 12 ms; all of these in one string take 16.
+# Those that are named until the first slice is read back. cffi parses each string that it first meets behind
+# one typedef for every type of wgpu's, in 12 ms; all of these in one string take 16.
 C_TYPES = (
     *("char []", "intptr_t", "uint32_t []", "uint8_t *", "uint8_t []", "uintptr_t", "void *"),
     *(
