@@ -15,6 +15,7 @@ import pytest
 from helpers import check_same
 from onnx import helper
 from running import recorded_plans
+from wgpu.backends.wgpu_native._api import libf
 
 import wgslice as wg
 import wgslice.array_api as xp
@@ -145,8 +146,8 @@ class Reached(NamedTuple):
 def reached(device: wg.Device, monkeypatch: pytest.MonkeyPatch, action: Callable[[], Any]) -> Reached:
     """Counts calls that reach a device while a block runs."""
     words: list[int] = []
-    submitted: list[Any] = []
-    write, submit, constant = device.queue.write_buffer, device.queue.submit, device.pipelines.constant
+    submitted: list[int] = []
+    write, submit, constant = device.queue.write_buffer, libf.wgpuQueueSubmit, device.pipelines.constant
 
     def noting_write(buffer: Any, offset: int, data: Any) -> None:
         words.append(-(-memoryview(data).nbytes // 4))
@@ -156,17 +157,17 @@ def reached(device: wg.Device, monkeypatch: pytest.MonkeyPatch, action: Callable
         words.append(-(-len(values) * count // 4))  # also where an earlier call uploaded it
         return constant(values, count)
 
-    def noting_submit(commands: Any) -> None:
-        submitted.extend(commands)
-        submit(commands)
+    def noting_submit(queue: Any, count: int, commands: Any) -> None:
+        submitted.append(count)
+        submit(queue, count, commands)
 
     with monkeypatch.context() as patch:
         plans = recorded_plans(patch)
         patch.setattr(device.queue, "write_buffer", noting_write)
         patch.setattr(device.pipelines, "constant", noting_constant)
-        patch.setattr(device.queue, "submit", noting_submit)
+        patch.setattr(libf, "wgpuQueueSubmit", noting_submit)
         action()
-    return Reached([*map(str, plans)], sum(words), len(submitted))
+    return Reached([*map(str, plans)], sum(words), sum(submitted))
 
 
 WGPU = ("create_buffer", "create_buffer_with_data", "create_command_encoder", "create_compute_pipeline")
@@ -175,7 +176,11 @@ WGPU = ("create_buffer", "create_buffer_with_data", "create_command_encoder", "c
 def explained(device: wg.Device, monkeypatch: pytest.MonkeyPatch, asked: Call) -> wg.Explanation:
     """The explanation of a call, which must not reach the device."""
     with monkeypatch.context() as patch:
-        for owner, names in ((device.wgpu_device, WGPU), (device.queue, ("submit", "write_buffer"))):
+        for owner, names in (
+            (device.wgpu_device, WGPU),
+            (device.queue, ("write_buffer",)),
+            (libf, ("wgpuQueueSubmit",)),
+        ):
             for name in names:
                 patch.setattr(owner, name, lambda *_, **__: pytest.fail("reached the device"))
         return asked.explained()

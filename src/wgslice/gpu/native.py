@@ -36,6 +36,7 @@ __all__ = [
     "begin_mapping",
     "begin_work",
     "check_loop",
+    "check_loss",
     "check_mappings_on_destroy",
     "check_process",
     "check_texture_valid",
@@ -458,9 +459,14 @@ class Pending:
             raise DeviceLostError(LOST)
         if self.failure:
             check_loss(is_lost)
-            error = RuntimeError(f"wgpu did not map the buffer or end the work: {self.failure}")
-            error.add_note(REFUSED)
-            raise error
+            raise not_done(self.failure)
+
+
+def not_done(reason: str) -> RuntimeError:
+    """Return an error that no frame refers to, with which buffers would live until garbage is collected."""
+    error = RuntimeError(f"wgpu did not map a buffer or end the work: {reason}")
+    error.add_note(REFUSED)
+    return error
 
 
 def check_loss(is_lost: Callable[[], bool]) -> None:

@@ -20,6 +20,7 @@ from wgslice.gpu.host import (
     begin_mapping,
     begin_work,
     check_loop,
+    check_loss,
     check_mappings_on_destroy,
     check_process,
     end_mapping,
@@ -60,10 +61,14 @@ class Readback:
         """Submit commands that write a part of the staging buffer; any thread may wait for it."""
         self.part = part
         self.device.submit(encoder, copy)
-        with translated_errors:
-            self.mapping = Pending(self.device.wgpu_device, self.promise)
-            set_map_state(self.staging, "pending")
-            begin_mapping(self.staging, mapped_nbytes(part), self.mapping)
+        self.mapping = Pending(self.device.wgpu_device, self.promise)
+        set_map_state(self.staging, "pending")
+        try:
+            with translated_errors:
+                begin_mapping(self.staging, mapped_nbytes(part), self.mapping)
+        except ValueError:  # a lost device has destroyed its buffers
+            check_loss(self.device.is_lost)
+            raise
 
     def wait(self) -> NDArray[np.uint8]:
         """Wait for the bytes, and return a view of them, which dangles once they are unmapped."""
@@ -102,7 +107,11 @@ class Readback:
 
     def unmap(self) -> None:
         """Unmap the bytes."""
-        end_mapping(self.staging)
+        try:
+            end_mapping(self.staging)
+        except ValueError:  # a lost device has destroyed its buffers
+            check_loss(self.device.is_lost)
+            raise
         set_map_state(self.staging, "unmapped")
 
 
