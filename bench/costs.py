@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 
 import wgslice as wg
+from bench.processes import Start, start
 from bench.schedule import Schedule
 
 __all__ = ["measure_costs", "pays_from", "show_costs"]
@@ -73,13 +69,6 @@ BEYOND = "first slice of a process beyond wgpu's own start"
 KEPT = ", kernel kept by the driver"
 
 
-class Start(NamedTuple):
-    """A new process."""
-
-    seconds: float  # until its result is in memory, the start of Python and the import of NumPy included
-    stages: list[float]
-
-
 def measure_costs(console: Console) -> dict[str, Any]:
     """Return the seconds from start, the best of some processes, and of calls by their bytes."""
     date = datetime.now(UTC).isoformat(timespec="seconds")
@@ -105,20 +94,6 @@ def starts(schedule: Schedule, kept: str) -> tuple[Start, Start]:
     pair = start(kept, SLICED), start(kept, BARE, str(wg.adapters().index(device.adapter)))
     schedule.finish(f"a new process: {pair[0].seconds:.2f} s, bare wgpu {pair[1].seconds:.2f} s")
     return pair
-
-
-def start(kept: str, code: str, *arguments: str) -> Start:
-    """Run one process, which prints a line when its result is ready."""
-    environment = {**os.environ, "MESA_SHADER_CACHE_DIR": kept}
-    command = [sys.executable, "-c", code, *arguments]
-    begun = perf_counter()
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        seconds = perf_counter() - begun
-    if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, command)
-    return Start(seconds, json.loads(line))
 
 
 def from_start(pairs: Sequence[tuple[Start, Start]], suffix: str = "") -> dict[str, float]:

@@ -14,6 +14,7 @@ import wgpu
 from wgpu.backends.wgpu_native import ffi, lib
 
 import wgslice as wg
+from bench.processes import start
 from bench.rivals.ours import device
 
 __all__ = ["BY_SIZE", "SIZES", "STARTS", "start_times", "transfers"]
@@ -63,8 +64,6 @@ print("[]", flush=True)
 
 def start_times() -> dict[str, float]:
     """Return the seconds from the start of a process to its result: the best of processes in turn."""
-    from bench.costs import start  # which imports from here
-
     chosen = {"WGSLICE_ADAPTER": str(device.adapter), "ADAPTER": str(wg.adapters().index(device.adapter))}
     best = dict.fromkeys(PROGRAMS, float("inf"))
     with tempfile.TemporaryDirectory() as kept, patch.dict(os.environ, chosen):
