@@ -188,6 +188,21 @@ def save(
     if target.exists() and not is_empty and not (target / DOCUMENT).is_file():
         raise FileExistsError(f"{target}: exists, and holds no program: name a new folder")
     target.parent.mkdir(parents=True, exist_ok=True)
+    files = files_of(name, parameters, result, steps, contents)
+    with written_whole(target) as part:
+        part.mkdir()
+        for file, data in files.items():
+            (part / file).write_bytes(data)
+
+
+def files_of(
+    name: str,
+    parameters: Sequence[Parameter],
+    result: tuple[Sequence[Tensor], Any],
+    steps: Sequence[Step],
+    contents: Mapping[Buffer, NDArray[np.uint8]],
+) -> dict[str, bytes]:
+    """Return the files of a program by their names, the document last."""
     saver = Saver(parameters[0].device, contents)
     saver.written = {buffer for step in steps for buffer in step.written}
     for each in parameters:
@@ -219,11 +234,7 @@ def save(
         "outputs": outputs,
         "result": result[1],
     }
-    with written_whole(target) as part:
-        part.mkdir()
-        for file, data in saver.files.items():
-            (part / file).write_bytes(data)
-        (part / DOCUMENT).write_text(text_of(document), "utf-8", newline="\n")
+    return {**saver.files, DOCUMENT: text_of(document).encode()}
 
 
 def text_of(document: Mapping[str, Any]) -> str:
