@@ -117,11 +117,12 @@ def test_docs_are_built_and_served_by_default(
     monkeypatch.setattr(run_script, "SITE", tmp_path / "site")
     (tmp_path / "site").mkdir()
     assert run(run_script, monkeypatch, "docs", *options) == 0
-    installed, built, saved, *server = commands
+    installed, built, saved, packed, *server = commands
     assert installed == ["install", "docs"]
     assert built[0] == "sphinx"
     assert "--fail-on-warning" in built
     assert saved == [str(tmp_path / "site" / "_static" / "programs")]
+    assert packed == ["bench.gpu_programs", str(tmp_path / "site" / "_static" / "gpu" / "programs")]
     assert not (tmp_path / "site").exists(), "pages of the build before"
     assert [command[0] for command in server] == ["http.server"] * served
 
