@@ -1,4 +1,4 @@
-"""`python3 run gpu`: core tests, doctor, tune, copies, permutes and slices on one adapter in ten minutes.
+"""`python3 run gpu`: doctor, tune, the page's programs, copies, core tests and slices in ten minutes.
 
 Writes one JSON file after each part, one picture, and prints one line to paste. Needs no network.
 """
@@ -7,33 +7,40 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
 import re
 import signal
 import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
 from rich.console import Console
 
+from bench.atlas import FOLDER, keep_shared
 from bench.cases import CASES, COPIES, PERMUTES, Case
 from bench.contest import ROOT, Process
 from bench.entries import OURS, entries
 from bench.gpu_chart import copy_speeds, draw_gpu, gigabytes_per_s
-from bench.provenance import commit
+from bench.gpu_programs import LIMITS
+from bench.gpu_times import measure_programs
+from bench.provenance import commit, every_kernel
 from bench.regret import kept_of, measure_case
 from bench.report import RESULTS, about, file_name, geometric_mean, results_json, show_failures, write_json
 from bench.rivals.ours import describe, device
 from bench.schedule import Schedule, contest, say_what_is_left, scheduled
 from bench.worker import explain
 from wgslice.calibration.measure import measure_constants
+from wgslice.calibration.store import processor
 from wgslice.calibration.tune import calibrated_profile, recorded, summary
 from wgslice.calibration.verdict import verdict
 from wgslice.doctor.report import examine
 from wgslice.gpu.device import shipped_profile
+from wgslice.version import VERSION
 
 __all__ = ["PARTS", "line", "main"]
 
@@ -68,6 +75,7 @@ def main() -> int:
         "commit": commit(),
         **about([], arguments),
         "contenders": {OURS: describe()},
+        **described(),
         "seconds": {},
         "failures": [],
     }
@@ -86,16 +94,42 @@ def main() -> int:
         content["seconds"][name] = round(perf_counter() - started, 1)
         write_json(content, path)
     draw_gpu(content, path.with_suffix(".png"))
+    keep_shared(content, path.parent / FOLDER.name)
     console.print(f"kept in {path} and .png", highlight=False, markup=False)
     print(line(content))
     return 1 if failed(content) else 0
+
+
+def described() -> dict[str, Any]:
+    """Return what the atlas needs of the adapter, and its parts, which are empty until they are measured."""
+    adapter, handle = device.adapter, device.adapter.handle
+    limits = {
+        re.sub("-(.)", lambda found: found[1].upper(), name): value for name, value in handle.limits.items()
+    }
+    host = {"system": platform.platform(), "browser": "", "processor": processor(), "cores": os.cpu_count()}
+    return {
+        **{"format": "wgslice gpu", "version": 1, "by": "run gpu", "wgslice": VERSION},
+        "fingerprint": every_kernel(LIMITS),
+        "host": host,
+        "adapter": {
+            "name": adapter.name,
+            "backend": adapter.backend,
+            "driver": adapter.driver,
+            "software": adapter.software,
+        },
+        "limits": limits,
+        "features": sorted(handle.features),
+        **{"timings_valid": True, "clock": None, "side": None, "constants": None},
+        **{name: [] for name in ("kernels", "races", "speeds", "choices", "notes")},
+    }
 
 
 def run_doctor(run: Run) -> dict[str, Any]:
     """Test each kernel, known faults of drivers, and a few speeds."""
     report = examine()
     run.console.print(str(report), highlight=False, markup=False)
-    return {"doctor": report.as_json()}
+    found = report.as_json()
+    return {"doctor": found, "kernels": found["kernels"]}
 
 
 def run_tune(run: Run) -> dict[str, Any]:
@@ -104,6 +138,11 @@ def run_tune(run: Run) -> dict[str, Any]:
     run.console.print(summary(device.adapter, record, table=True), highlight=False, markup=False)
     shipped, tuned = shipped_profile(device.adapter), calibrated_profile(device.adapter, record)
     return {"tune": {**record.as_json(), "verdict": str(verdict(shipped, tuned))}}
+
+
+def run_programs(run: Run) -> dict[str, Any]:
+    """Run and time the programs of the page "Test your GPU", which the atlas shows."""
+    return measure_programs(device, run.seconds, partial(run.console.print, highlight=False, markup=False))
 
 
 def run_copies(run: Run) -> dict[str, Any]:
@@ -183,6 +222,7 @@ def run_slices(run: Run) -> dict[str, Any]:
 PARTS: dict[str, tuple[Callable[[Run], dict[str, Any]], float]] = {
     "doctor": (run_doctor, 1),
     "tune": (run_tune, 1),
+    "programs": (run_programs, 0.3),
     "copies": (run_copies, 0.35),
     "tests": (run_tests, 0.5),
     "slices": (run_slices, 0.95),

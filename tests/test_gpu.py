@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from helpers import ROOT, load_bootstrap
+from jsonschema import Draft202012Validator
 
-from bench import gpu
+from bench import gpu, gpu_times
+from bench.atlas import SCHEMA
 from bench.cases import COPIES, PERMUTES, Case
 from bench.entries import ALLOCATING, OURS, entries
 
@@ -30,8 +35,15 @@ def run(monkeypatch: pytest.MonkeyPatch, folder: Path, *options: str) -> tuple[i
     )
     status = gpu.main()
     (kept,) = folder.glob("gpu-*.json")
+    (shared,) = (folder / "gpus").glob("run-gpu-*.json")
+    Draft202012Validator(SCHEMA).validate(json.loads(shared.read_text("utf-8")))
     assert kept.with_suffix(".png").stat().st_size > 10_000
     return status, json.loads(kept.read_text("utf-8"))
+
+
+def first_of(every: Callable[..., Iterable[Any]], count: int, *given: int) -> list[Any]:
+    """The first items of what a function yields."""
+    return [*islice(every(*given), count)]
 
 
 def test_copies_and_permutes_have_every_size_and_width() -> None:
@@ -57,8 +69,14 @@ def test_a_run_keeps_each_part_and_fails_with_a_test(
     monkeypatch.setattr(gpu, "IN_PARALLEL", ("-n0", f"--rootdir={tmp_path}"))
     contenders = [entry for entry in entries([]) if entry.name in (OURS, ALLOCATING)]
     monkeypatch.setattr(gpu, "entries", lambda _: contenders)
+    for name, count in (("races", 2), ("speeds", 3), ("choices", 1)):
+        monkeypatch.setattr(gpu_times, name, partial(first_of, getattr(gpu_times, name), count))
+    monkeypatch.setattr(gpu_times, "SIDES", {"small": 128, "large": 256})
     found_status, kept = run(monkeypatch, tmp_path)
     assert (found_status, kept["failures"]) == (status, [])
+    assert [each["group"] for each in kept["speeds"]] == ["buffer copy", "kernel copy", "slices"]
+    assert len(kept["races"]) == 2
+    assert len(kept["choices"]) == 1
     assert kept["tests"]["passed"] == 1
     assert len(kept["tests"]["failed_tests"]) == status
     assert "typical slices" in kept["tune"]["verdict"]
