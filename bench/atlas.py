@@ -1,7 +1,7 @@
 """The atlas of GPUs: what the page "Test your GPU" and `python3 run gpu` found, in `bench/results/gpus`.
 
-`python -m bench.atlas` draws its picture and writes its page, with all other pages of results. To add a
-visitor's file, put it into the folder first.
+`python -m bench.results_page` draws its picture and writes its table. To add a visitor's file, put it into
+the folder first.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bench.gpu_times import shares, slowdowns
 from bench.provenance import every_kernel
 from bench.report import RESULTS, file_name, geometric_mean
 
-__all__ = ["FOLDER", "SCHEMA", "atlas", "draw_atlas", "files", "is_older", "keep_shared"]
+__all__ = ["FOLDER", "SCHEMA", "atlas", "draw_atlas", "draw_kept", "files", "is_older", "keep_shared"]
 
 FOLDER = RESULTS / "gpus"
 PICTURE = "atlas.png"
@@ -93,6 +93,12 @@ def cells(content: Content) -> list[str]:
     ]
 
 
+def draw_kept() -> None:
+    """Draw the kept files, if there are any."""
+    if kept := files():
+        draw_atlas([*kept.values()], FOLDER / PICTURE)
+
+
 def draw_atlas(contents: Sequence[Content], path: Path) -> None:
     """Draw the shares of each file: a row of dots for each group."""
     from matplotlib.figure import Figure  # imported here: the table needs no picture
@@ -116,11 +122,3 @@ def draw_atlas(contents: Sequence[Content], path: Path) -> None:
     axes.legend(fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
-
-
-if __name__ == "__main__":
-    from bench.results_page import write_pages  # which has the page's block
-
-    if kept := files():
-        draw_atlas([*kept.values()], FOLDER / PICTURE)
-    write_pages()

@@ -13,6 +13,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any, NamedTuple
 
+from bench.atlas import atlas, draw_kept
 from bench.chart import CHARTED, groups
 from bench.cliffs_page import report, table
 from bench.compilers.chart import costs_of
@@ -26,7 +27,7 @@ from bench.report import MEBIBYTE, RESULTS, machine_of, mean_speed_up, stored_sp
 __all__ = ["MEASURING", "PAGES", "filled", "write_pages"]
 
 README, PERFORMANCE = ROOT / "README.md", ROOT / "docs" / "performance.md"
-PAGES = (README, PERFORMANCE, RESULTS / "README.md", RESULTS / "cliffs.md")
+PAGES = (README, PERFORMANCE, ROOT / "docs" / "atlas.md", RESULTS / "README.md", RESULTS / "cliffs.md")
 MARKED = re.compile(r"(<!-- figures: (\w+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
 MEASURING = (
     "Timings are being measured again, because plans and kernels have changed since the last measurement."
@@ -451,6 +452,7 @@ def paragraph(text: str) -> str:
 BLOCKS: dict[str, Callable[[], str]] = {
     "readme": readme,
     "performance": performance,
+    "atlas": atlas,
     "slices": block(MAIN, "slices", by_run(slices)),
     "gpu": block("gpu-*.json", "tests", by_run(gpu)),
     "regret": block("*-cores-regret.json", "regret", regret),
@@ -476,4 +478,5 @@ def write_pages() -> None:
 
 
 if __name__ == "__main__":
+    draw_kept()
     write_pages()
