@@ -1064,3 +1064,15 @@ def test_equal_small_offsets_are_prepared_and_uploaded_once(
     offsets[0, 0] = 3
     with pytest.raises(wg.WindowError, match=r"offsets\[0\]\[0\] = 3: must be 0 to 2 for a window of size 3"):
         wg.extract_windows(tensor, offsets, (3, 2))
+
+
+@pytest.mark.parametrize("on_gpu", [False, True])
+@pytest.mark.parametrize("stride", [3, -3])
+def test_a_reversed_output_has_the_same_elements(device: wg.Device, stride: int, on_gpu: bool) -> None:
+    """Windows of 5 in steps of 3 do not end with an element: backwards, they begin with another one."""
+    array = np.arange(20, dtype=np.uint8)
+    x, out = wg.asarray(array, device=device), wg.zeros((2, 2), np.uint8, device=device)
+    offsets: Any = wg.asarray([[2], [9]], device=device) if on_gpu else [[2], [9]]
+    wg.extract_windows(x, offsets, [5], [stride], out=out[:, ::-1])
+    expected = np.stack([array[2:7][::stride], array[9:14][::stride]])
+    check_same(out.numpy(), expected[:, ::-1])

@@ -371,6 +371,11 @@ def turned_forward(problem: WindowProblem) -> WindowProblem:
     of_batch = [stride < 0 for stride in batch.strides[1:]]
     if not any(of_tensor + of_batch):
         return problem
+    if windows.offsets is not None:
+        windows = windows.trimmed()
+    else:
+        steps = zip(of_batch, windows.extents, windows.steps, strict=True)
+        of_batch = [backwards and (extent - 1) % step == 0 for backwards, extent, step in steps]
     flips = sum(
         1 << axis for axis, sides in enumerate(zip(of_tensor, of_batch, strict=True)) if sum(sides) == 1
     )

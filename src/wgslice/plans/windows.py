@@ -6,13 +6,14 @@ extracted from the tensor into the batch, or inserted from the batch into the te
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wgslice.arguments import I32_MAX, I32_MIN
 from wgslice.plans.kernels import UNITS_NBYTES, WIDEST_NBYTES, WORD_NBYTES
 from wgslice.plans.problem import Table
 from wgslice.plans.profiles import CostClass, windows_class
@@ -60,6 +61,17 @@ class Windows:
     def same_flips(self) -> int | None:
         """The directions of all windows if they are the same."""
         return int(self.flips[0]) if (self.flips == self.flips[0]).all() else None
+
+    def trimmed(self) -> Windows:
+        """Returns windows of the same elements that begin and end with one, in both directions."""
+        assert self.offsets is not None
+        steps = np.array(self.steps, np.int64)
+        rest = (np.array(self.extents, np.int64) - 1) % steps * (np.array(self.sizes) > 0)
+        if not rest.any():
+            return self
+        backwards = self.flips[:, None] >> np.arange(len(steps), dtype=np.uint32) & np.uint32(1)
+        offsets = np.clip(self.offsets + backwards * rest, I32_MIN, I32_MAX).astype(np.int32)
+        return replace(self, extents=tuple((self.extents - rest).tolist()), offsets=offsets)
 
     def goes_backwards(self, axis: int) -> bool:
         """Whether some window is reversed along a dimension of several elements."""
