@@ -89,20 +89,54 @@ class Row:
 
 
 def extract_windows(
-    x: NDArray[Any], offsets: NDArray[Any], sizes: Any, strides: Any = (1, 1), fill: Any = None
+    x: NDArray[Any],
+    offsets: NDArray[Any],
+    sizes: Any,
+    strides: Any = (1, 1),
+    fill: Any = None,
+    out: Any = None,
 ) -> NDArray[Any]:
     """Implement `wg.extract_windows` of a matrix; with a fill, windows begin at most one element outside."""
+    if np.ndim(sizes) == 2:
+        unit, start = 16 // x.itemsize, 0
+        for (i, j), (height, width) in zip(offsets.tolist(), sizes.tolist(), strict=True):
+            out[start : start + height * width].reshape(height, width)[...] = x[i : i + height, j : j + width]
+            start += -(-height * width // unit) * unit
+        return np.asarray(out)
     wide = x if fill is None else np.pad(x, 1, constant_values=fill)
     i, j = offsets.T + (fill is not None)
     return sliding_window_view(wide, sizes)[i, j, :: strides[0], :: strides[1]]
 
 
-def insert_windows(x: NDArray[Any], offsets: NDArray[Any], windows: NDArray[Any], **_: Any) -> None:
+def insert_windows(x: NDArray[Any], offsets: NDArray[Any], windows: Any, **_: Any) -> None:
     """Implement `wg.insert_windows` into a matrix; the last window wins."""
+    if isinstance(windows, list):
+        for (i, j), window in zip(offsets.tolist(), windows, strict=True):
+            x[i : i + window.shape[0], j : j + window.shape[1]] = window
+        return
     sliding_window_view(x, windows.shape[1:], writeable=True)[tuple(offsets.T)] = windows
 
 
-IN_NUMPY = SimpleNamespace(extract_windows=extract_windows, insert_windows=insert_windows, put=setitem)
+def pad_windows(windows: list[NDArray[Any]], size: tuple[int, ...]) -> NDArray[Any]:
+    """Implement `wg.pad_windows` with zeros."""
+    result = np.zeros((len(windows), *size), windows[0].dtype)
+    for part, window in zip(result, windows, strict=True):
+        part[tuple(map(slice, window.shape))] = window
+    return result
+
+
+def unpad_windows(x: NDArray[Any], sizes: NDArray[Any]) -> list[NDArray[Any]]:
+    """Implement `wg.unpad_windows`."""
+    return [part[tuple(map(slice, size))] for part, size in zip(x, sizes.tolist(), strict=True)]
+
+
+IN_NUMPY = SimpleNamespace(
+    extract_windows=extract_windows,
+    insert_windows=insert_windows,
+    pad_windows=pad_windows,
+    unpad_windows=unpad_windows,
+    put=setitem,
+)
 
 
 class Operands:

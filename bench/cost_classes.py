@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from bench.index_probes import IndexProbe
 from bench.probes import FAR_NBYTES, FAR_RUN, Probe, probes
-from bench.window_probes import WindowProbe
+from bench.window_probes import SizedProbe, WindowProbe
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Place
 from wgslice.gpu.recording import Recorder
@@ -136,7 +136,7 @@ class Bench:
         for name, (step, repeats) in steps.items():
             self.rounds[-1][name, number] = self.seconds(step, repeats)
 
-    def time(self, probe: Probe | WindowProbe | IndexProbe) -> None:
+    def time(self, probe: Probe | WindowProbe | SizedProbe | IndexProbe) -> None:
         """Time the copies of a cost class."""
         if probe.work not in self.steps:
             self.steps[probe.work] = self.steps_of(probe)
@@ -144,7 +144,7 @@ class Bench:
         for number, step in enumerate(self.steps[probe.work]):
             self.rounds[-1][probe.work, number] = self.seconds(step)
 
-    def steps_of(self, probe: Probe | WindowProbe | IndexProbe) -> list[Dispatched]:
+    def steps_of(self, probe: Probe | WindowProbe | SizedProbe | IndexProbe) -> list[Dispatched]:
         """Return the copies of a cost class; few bytes if it is expected to be slow."""
         many, few = (probe.steps(nbytes, self.limits) for nbytes in (self.nbytes, self.nbytes // FEWER))
         return [pair[seconds_of(pair[:1], self.known) > LONG_S] for pair in zip(many, few, strict=True)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from bench.index_probes import IndexProbe, index_probes
-from bench.window_probes import WindowProbe, window_probes
+from bench.window_probes import SizedProbe, WindowProbe, sized_probes, window_probes
 from wgslice.layout import Layout
 from wgslice.plans.kernels import UNITS_NBYTES, Kernel
 from wgslice.plans.launch import GRIDS
@@ -100,10 +100,11 @@ class Probe(NamedTuple):
         return [rows(run, width, self.pattern, nbytes) for run in runs]
 
 
-def probes() -> Iterator[Probe | WindowProbe | IndexProbe]:
+def probes() -> Iterator[Probe | WindowProbe | SizedProbe | IndexProbe]:
     """Yield the probes of all cost classes, those of copies first."""
     yield from copy_probes()
     yield from window_probes()
+    yield from sized_probes()
     yield from index_probes()
 
 

@@ -8,15 +8,17 @@ from typing import NamedTuple
 import numpy as np
 
 from wgslice.layout import Layout
-from wgslice.plans.kernels import EXTRACTING, WORD_NBYTES, Kernel
+from wgslice.plans.kernels import EXTRACTING, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.problem import PlanContext
 from wgslice.plans.profiles import CostClass, Limits, windows_class
+from wgslice.plans.sized import SizedDispatch, SizedWindows, sized_class
+from wgslice.plans.sized_strategies import extract_sized_planner
 from wgslice.plans.steps import Dispatch
 from wgslice.plans.window_problem import WindowProblem
 from wgslice.plans.window_strategies import WINDOWS
 from wgslice.plans.windows import DROPPED, WindowDispatch, Windows
 
-__all__ = ["WindowProbe", "window_probes"]
+__all__ = ["SizedProbe", "WindowProbe", "sized_probes", "window_probes"]
 
 ROWS = 16  # of a window
 GAP_NBYTES = 5  # by which the tensor's rows are longer, so that windows' begin inside of words and blocks
@@ -74,6 +76,58 @@ def scattered(sizes: tuple[int, ...], gap: int, *, mirrored: bool, inserts: bool
     flips = np.arange(count, dtype=np.uint32) % 2 * (2 if mirrored else 0)
     fill = DROPPED if inserts else None
     return Windows(tuple(extents), (1,) * len(extents), flips.astype(np.uint32), offsets, 4, True, fill)
+
+
+class SizedProbe(NamedTuple):
+    """A cost class of windows of different sizes, and windows whose copies consist of it."""
+
+    width_nbytes: int  # an element
+    apart: bool = False  # whether elements of a row are apart
+    kernel: Kernel = Kernel.SIZED_WINDOWS
+    ends: bool = False
+
+    @property
+    def work(self) -> CostClass:
+        """The cost class."""
+        in_words = self.width_nbytes % WORD_NBYTES == 0
+        return sized_class(self.width_nbytes, apart=self.apart, in_words=in_words)
+
+    def steps(self, nbytes: int, limits: Limits) -> Sequence[SizedDispatch]:
+        """Return dispatches that copy about `nbytes`, of long rows and of short ones."""
+        return [self.step(row_nbytes, nbytes, limits) for row_nbytes in (LONG_NBYTES, SHORT_NBYTES)]
+
+    def step(self, row_nbytes: int, nbytes: int, limits: Limits) -> SizedDispatch:
+        """Return the dispatch on windows below each other, with rows of about `row_nbytes`."""
+        row = row_nbytes // self.width_nbytes
+        count = max(nbytes // (ROWS * row_nbytes), 2)
+        distance = 2 if self.apart else 1
+        tensor = Layout.packed((count * ROWS, row * distance + GAP_NBYTES))
+        number = np.arange(count)
+        sizes = np.stack([np.full(count, ROWS), row - number % 2], axis=1)
+        starts = np.arange(count) * (ROWS * row)
+        windows = SizedWindows(
+            (sizes - 1) * np.array([1, distance]) + 1,
+            (1, distance),
+            np.zeros(count, np.uint32),
+            np.stack([ROWS * np.random.default_rng(0).permutation(count), number % 5], axis=1).astype(
+                np.int32
+            ),
+            4,
+            True,
+            None,
+            -(-starts // WIDEST_NBYTES) * WIDEST_NBYTES,
+            np.stack([sizes[:, 1], np.ones(count, np.int64)], axis=1),
+        )
+        batch = Layout.packed((count * (ROWS * row + WIDEST_NBYTES),))
+        planner = extract_sized_planner(windows)
+        plan = planner(tensor, batch, self.width_nbytes, PlanContext(limits))
+        return next(step for step in plan.steps if isinstance(step, SizedDispatch))
+
+
+def sized_probes() -> Iterator[SizedProbe]:
+    """Yield the probes of the cost classes of windows of different sizes."""
+    yield from (SizedProbe(width) for width in (1, 4))
+    yield from (SizedProbe(width, apart=True) for width in (1, 2, 4, 8, 16))
 
 
 def window_probes() -> Iterator[WindowProbe]:

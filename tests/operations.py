@@ -35,6 +35,7 @@ from test_directml import TYPES, binding, slice1, submitted, table_for, tensor
 from test_extract_windows import numpy_windows, window_cases
 from test_insert_windows import insertions, numpy_insert, some_layout
 from test_onnx import model_of
+from test_sized_windows import drawn_windows
 
 import wgslice as wg
 from wgslice import directml as dml
@@ -244,6 +245,74 @@ def windows_inserted(draw: st.DrawFn) -> Call:
         numpy_insert(x, windows, placed.offsets, placed.strides)
 
     return Call((*sides, *held), ours, numpys, writes=True, text=f"{outside} {case}")
+
+
+@st.composite
+def sized_extractions(draw: st.DrawFn) -> Call:
+    """`extract_windows` of different sizes into parts of a line, in which they have a distance."""
+    x = draw(any_argument(array_sizes(smallest=1)))
+    sizes = x.layout.sizes
+    fill = draw(st.sampled_from([None, 1]))
+    case = draw(drawn_windows(sizes, inside=fill is None))
+    gap = draw(st.integers(0, 3))
+    starts = np.cumsum([0, *(prod(shape) + gap for shape in case.shapes)]).tolist()
+    out = draw(any_argument((max(starts[-1], 1),), x.dtype, written=True))
+    held = (host(case.offsets, "int32"),) if case.offsets.size and draw(st.booleans()) else ()
+    parts = list(zip(starts, case.shapes, strict=False))
+
+    def ours(out: wg.Tensor, x: wg.Tensor, offsets: Any = case.offsets) -> None:
+        listed = [out[start : start + prod(shape)].reshape(shape) for start, shape in parts]
+        wg.extract_windows(x, offsets, case.sizes, case.strides, fill=fill, out=listed)
+
+    def numpys(out: Any, x: Any, _: Any = None) -> None:
+        for b, (start, shape) in enumerate(parts):
+            found = numpy_windows(x, case.offsets[[b]], case.sizes[b], case.strides[[b]], fill)
+            out[start : start + prod(shape)] = found.reshape(-1)
+
+    return Call((out, x, *held), ours, numpys, writes=True, text=str(case))
+
+
+@st.composite
+def sized_insertions(draw: st.DrawFn) -> Call:
+    """`insert_windows` of different sizes out of a line, of which later ones win."""
+    x = draw(any_argument(array_sizes(smallest=1), written=True))
+    case = draw(drawn_windows(x.layout.sizes))
+    gap = draw(st.integers(0, 3))
+    starts = np.cumsum([0, *(prod(shape) + gap for shape in case.shapes)]).tolist()
+    line = draw(any_argument((max(starts[-1], 1),), x.dtype))
+    held = (host(case.offsets, "int32"),) if case.offsets.size and draw(st.booleans()) else ()
+    parts = list(zip(starts, case.shapes, strict=False))
+
+    def ours(x: wg.Tensor, line: wg.Tensor, offsets: Any = case.offsets) -> None:
+        listed = [line[start : start + prod(shape)].reshape(shape) for start, shape in parts]
+        if listed:
+            wg.insert_windows(x, offsets, listed, case.strides, overlap="last")
+
+    def numpys(x: Any, line: Any, _: Any = None) -> None:
+        for b, (start, shape) in enumerate(parts):
+            window = line[start : start + prod(shape)].reshape(1, *shape)
+            if window.size:
+                numpy_insert(x, window, case.offsets[[b]], case.strides[[b]])
+
+    return Call((x, line, *held), ours, numpys, writes=True, text=str(case))
+
+
+@st.composite
+def paddings(draw: st.DrawFn) -> Call:
+    """`pad_windows` of tensors of different sizes."""
+    rank, dtype = draw(st.integers(0, 3)), draw(st.sampled_from(ELEMENTS))
+    shapes = draw(st.lists(st.tuples(*[st.integers(0, 9)] * rank), min_size=1, max_size=5))
+    listed = [draw(any_argument(shape, dtype)) for shape in shapes]
+    more = draw(st.integers(0, 2))
+    size = tuple(max(sizes) + more for sizes in zip(*shapes, strict=True))
+
+    def numpys(*given: Any) -> Any:
+        result = np.full((len(given), *size), 1, dtype)
+        for part, array in zip(result[:, None] if not rank else result, given, strict=True):
+            part[tuple(map(slice, array.shape))] = array
+        return result
+
+    return Call(tuple(listed), lambda *given: wg.pad_windows(given, size, fill=1), numpys, text=str(size))
 
 
 # indices and masks
@@ -552,7 +621,10 @@ def textures(draw: st.DrawFn) -> Call:
 @st.composite
 def programs(draw: st.DrawFn) -> Call:
     """A call of another operation, captured, perhaps saved and loaded, and replayed on its own tensors."""
-    one_of = extractions, windows_inserted, assignments, moves_inside, views, joins, pads, rolls, repeats
+    one_of = (
+        *(extractions, windows_inserted, assignments, moves_inside, views, joins, pads, rolls, repeats),
+        *(sized_extractions, sized_insertions, paddings),
+    )
     call = draw(st.one_of([each() for each in one_of]))
 
     saved = draw(st.booleans())
@@ -575,6 +647,9 @@ OPERATIONS: dict[str, st.SearchStrategy[Call]] = {
     "slice_grad": gradients(),
     "extract_windows": extractions(),
     "insert_windows": windows_inserted(),
+    "extract_sized": sized_extractions(),
+    "insert_sized": sized_insertions(),
+    "pad_windows": paddings(),
     "gather": gathers(),
     "scatter": scatters(),
     "mask": masked(),

@@ -220,13 +220,9 @@ def planned_windows(
 
     `offsets` is the layout of device-resident ones, of 4 bytes each.
     """
-    if isinstance(asked, wg.InsertWindows):
-        planner = insert_windows_planner(asked.insertion)
-    else:
-        planner = extract_windows_planner(asked.windows)
     sides = source or asked.input.layout, asked.output.layout
     context["table"] = Table(offsets, 4) if offsets else None
-    return planned(planner, *sides, asked.input.dtype.itemsize, known, context)
+    return planned(asked.planner, *sides, asked.input.dtype.itemsize, known, context)
 
 
 def planned_by_kernel(

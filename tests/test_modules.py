@@ -10,6 +10,7 @@ import pytest
 from changed_modules import check_clamped, clamp, clamped_module, storage_arrays, uses
 from reference.indexed import index_kernels
 from reference.plans import copy_kernels
+from reference.sized import sized_kernels
 from reference.windows import window_kernels
 from test_kernels import CONDITIONS
 
@@ -47,9 +48,9 @@ def test_enum_files_entry_points_and_references_have_one_name() -> None:
     assert set(KERNELS) == {entry_point(kernel) for kernel in Kernel}
     assert not any("@compute" in text for text in SHARED.values())
     assert not set(KERNELS) & set(SHARED)
-    implementations = {**copy_kernels, **window_kernels, **index_kernels}
+    implementations = {**copy_kernels, **window_kernels, **index_kernels, **sized_kernels}
     assert {function.__name__ for function in implementations.values()} == names
-    assert {*CONDITIONS, *window_kernels, *index_kernels} == set(Kernel)
+    assert {*CONDITIONS, *window_kernels, *index_kernels, *sized_kernels} == set(Kernel)
     for kernel in Kernel:
         assert kernel.name == kernel.value.upper()
         assert entry_point(kernel) == (UNITS[kernel][0] if kernel in UNITS else kernel.value)

@@ -17,7 +17,15 @@ from planning import USUAL, constants_of, only_dispatch, planned_copy, preferrin
 from bench.probes import probes
 from wgslice.layout import Layout
 from wgslice.plans.kernels import OF_INDICES, OF_WINDOWS, Kernel
-from wgslice.shaders import copy_dtype, divider, indexed_dtype, kernel_module, uniform_block, windows_dtype
+from wgslice.shaders import (
+    copy_dtype,
+    divider,
+    indexed_dtype,
+    kernel_module,
+    sized_dtype,
+    uniform_block,
+    windows_dtype,
+)
 
 Placed: TypeAlias = tuple[np.dtype[Any], int, int]  # a type, the bytes it takes, and its alignment
 
@@ -50,6 +58,8 @@ def test_the_wgsl_struct_is_the_hosts_dtype(kernel: Kernel) -> None:
     name, host = ("Windows", windows_dtype) if kernel in OF_WINDOWS else ("Copy", copy_dtype)
     if kernel in OF_INDICES:
         name, host = "Indexed", indexed_dtype
+    if kernel is Kernel.SIZED_WINDOWS:
+        name, host = "Sized", sized_dtype
     struct, nbytes, _ = placed(Translator(kernel_module(kernel)).types[name])
     fields, of_host = dict(struct.fields or {}), dict(host.fields or {})
     if kernel is Kernel.SLICE1:  # which sees the first of them, those of any copy, and of a dimension

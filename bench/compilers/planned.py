@@ -18,7 +18,6 @@ from wgslice.plans.index_strategies import plan_indexing
 from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.problem import PlanContext
 from wgslice.plans.profiles import GPU, Limits
-from wgslice.plans.window_strategies import extract_windows_planner, insert_windows_planner
 
 __all__ = ["ASKED", "offsets_of", "planned", "source_layout", "windows_planner"]
 
@@ -62,13 +61,9 @@ def windows_planner(case: Case) -> Planner:
     read, written = (wg.TensorDesc(case.dtype, sizes) for sizes in (case.shape, work.sizes(case.shape)))
     if isinstance(work, Inserts):
         directions = work.crops.directions(len(work.shape))
-        return insert_windows_planner(
-            wg.InsertWindows(read, written, offsets, directions, overlap="last").insertion
-        )
+        return wg.InsertWindows(read, written, offsets, directions, overlap="last").planner
     directions = work.directions(len(case.shape))
-    return extract_windows_planner(
-        wg.ExtractWindows(read, written, offsets, written.sizes[1:], directions).windows
-    )
+    return wg.ExtractWindows(read, written, offsets, written.sizes[1:], directions).planner
 
 
 def offsets_of(case: Case) -> NDArray[np.int64]:

@@ -17,6 +17,7 @@ from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import OF_INDICES, OF_WINDOWS, UNITS, WIDEST_NBYTES, Kernel
 from wgslice.plans.launch import UNIT_GRIDS
 from wgslice.plans.pixels import pixels_of, runs_per_word
+from wgslice.plans.sized import SizedDispatch
 from wgslice.plans.steps import Dispatch, OnGrid
 from wgslice.plans.windows import WindowDispatch
 
@@ -45,6 +46,8 @@ def shared_files(kernel: Kernel) -> tuple[str, ...]:
     """The shared files that a kernel may use; three of them declare uniform blocks of different types."""
     if kernel is Kernel.SLICE1:
         return ()  # complete in itself, as the specification
+    if kernel is Kernel.SIZED_WINDOWS:
+        return "common", "windows", "blocks"
     if kernel in OF_WINDOWS:
         return "common", "windows", "insertions", "words", "blocks", "window_blocks"
     if kernel in OF_INDICES:
@@ -117,11 +120,11 @@ TYPES: dict[str, tuple[Any, tuple[int, ...]]] = {
 }
 
 
-def struct_dtype(file: str, struct: str) -> np.dtype[np.void]:
-    """The dtype of a struct of a shared file."""
-    body = shared_text(file).partition(f"struct {struct} {{")[2].partition("\n}")[0]
+def struct_dtype(text: str, struct: str) -> np.dtype[np.void]:
+    """The dtype of a struct of a file."""
+    body = text.partition(f"struct {struct} {{")[2].partition("\n}")[0]
     types = TYPES | {
-        f"array<{name}, {MAX_RANK}>": (struct_dtype(file, name), (MAX_RANK,))
+        f"array<{name}, {MAX_RANK}>": (struct_dtype(text, name), (MAX_RANK,))
         for name in re.findall(r"array<(\w*Dimension),", body)
     }
     fields = [line.partition("//")[0].strip(" ,").split(": ") for line in body.splitlines() if line]
@@ -129,14 +132,18 @@ def struct_dtype(file: str, struct: str) -> np.dtype[np.void]:
 
 
 copy_dtype, windows_dtype, indexed_dtype = (
-    struct_dtype(name, name.title()) for name in ("copy", "windows", "indexed")
+    struct_dtype(shared_text(name), name.title()) for name in ("copy", "windows", "indexed")
 )
+sized_dtype = struct_dtype(packaged_text("wgslice.wgsl", "sized_windows.wgsl"), "Sized")
 
 
 def uniform_block(step: OnGrid) -> bytes:
     """The bytes that the kernel of `step` reads as its uniform block."""
     dtype, fill, _ = STRUCTS[type(step)]
     block, share = np.zeros((), dtype), step.share
+    if isinstance(step, SizedDispatch):
+        fill_sized(block, step)
+        return block.tobytes()
     dividers = [divider(divisor) for divisor in fill(block, step)]
     rank = len(dividers)
     block["rank"], block["count"], block["pieces"] = rank, share.count, share.pieces
@@ -214,6 +221,15 @@ def fill_indexed(block: Block, step: IndexedDispatch) -> Sequence[int]:
     return copy.sizes
 
 
+def fill_sized(block: Block, step: SizedDispatch) -> Sequence[int]:
+    """Fill the struct `Sized`, and return no divisors: the table has them."""
+    block["offsets"] = 0 if step.device is None else len(step.device.strides_nbytes)
+    block["fill"] = np.frombuffer(step.boxes.fill or bytes(WIDEST_NBYTES), "<u4")
+    block["count"], block["columns"] = len(step.boxes.numbers), step.columns
+    block["pieces"], block["rank"], block["phases"] = step.pieces.total, step.boxes.rank - 1, step.phases
+    return ()
+
+
 def channel_masks(channels: int, element_nbytes: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint32]]:
     """For each channel the bytes of a block that belong to it, where the block begins with the first one."""
     channel = np.arange(WIDEST_NBYTES) // element_nbytes % channels
@@ -270,6 +286,20 @@ def window_constants(step: WindowDispatch) -> dict[str, int]:
     return values | {name: getattr(step, name) for name in of_rows}
 
 
+def sized_constants(step: SizedDispatch) -> dict[str, int]:
+    """The constants of the kernel of windows of different sizes, by their names."""
+    return {
+        "offset_bytes": step.device.windows.offset_nbytes if step.device else 8,
+        "offset_signed": step.device.windows.offset_signed if step.device else True,
+        "picked": False,
+        "element_bytes": step.element_nbytes if step.apart else 4,
+        "whole_words": step.in_words,
+        "apart": step.apart,
+        "filled": step.boxes.fill is not None,
+        "placed": 0 if step.device is None else 2 if step.device.inserts else 1,
+    }
+
+
 def indexed_constants(step: IndexedDispatch) -> dict[str, int]:
     """The constants of kernels that gather or scatter, by their names."""
     return {
@@ -290,6 +320,7 @@ STRUCTS: dict[type, tuple[np.dtype[np.void], Callable[..., Sequence[int]], Calla
     Dispatch: (copy_dtype, fill_copy, copy_constants),
     WindowDispatch: (windows_dtype, fill_windows, window_constants),
     IndexedDispatch: (indexed_dtype, fill_indexed, indexed_constants),
+    SizedDispatch: (sized_dtype, fill_sized, sized_constants),
 }
 
 

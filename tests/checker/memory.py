@@ -143,24 +143,28 @@ class Buffer:
         active, words, outside = self.places(index, m, line)
         return (active, words) if outside is None else (active[~outside], words[~outside])
 
-    def load(self, index: Value, m: Mask, line: int, *, beyond: bool = False) -> Value:
-        """Return elements; arbitrary ones outside of the binding, which may be read where `beyond`."""
+    def load(
+        self, index: Value, m: Mask, line: int, *, beyond: bool = False, part: int | None = None
+    ) -> Value:
+        """Return elements, or a component; arbitrary ones outside of the binding, read where `beyond`."""
         constant = isinstance(index, int) and index < self.length
         if constant and not self.writable and self.memory.unwritten is None:
             self.tally.accesses += int(np.count_nonzero(m))  # type: ignore[arg-type]  # of arrays alone
             words = self.memory.read(np.arange(self.unit) + (self.first + index * self.unit)).tolist()
+            if part is not None:
+                return words[part]
             return tuple(words) if self.unit > 1 else words[0]
         active, places, outside = self.places(index, m, line, beyond=beyond)
         found = []
-        for part in range(self.unit):
-            words = places + part
+        for number in range(self.unit) if part is None else [part]:
+            words = places + number
             if outside is None:
                 values = self.fetch(active, words, line, beyond)
             else:
                 values = garbage(words)
                 values[~outside] = self.fetch(active[~outside], words[~outside], line, beyond)
             found.append(self.spread(active, values))
-        return tuple(found) if self.unit > 1 else found[0]
+        return tuple(found) if len(found) > 1 else found[0]
 
     def spread(self, active: Numbers, values: Numbers) -> Numbers:
         """Return values of some invocations as an array over all."""

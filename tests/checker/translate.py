@@ -515,6 +515,14 @@ class Function:
                 return f"_{variable.name}.load({number}, {self.mask}, {self.line}{beyond})", variable.element
         code, type_ = self.expr(whole)
         assert isinstance(type_, Tuple)
+        if (
+            whole.data == "index" and code.startswith("_") and ".load(" in code
+        ):  # of a buffer, which loads no other
+            one = f"{code.removesuffix(')')}, part={number})"
+            return (
+                f"({one} if isinstance({number}, int) else pick({code}, {number}, {self.mask}, {self.line}))",
+                (type_.parts[0]),
+            )
         return f"pick({code}, {number}, {self.mask}, {self.line})", type_.parts[0]
 
     def of_call(self, node: Node) -> Typed:

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from reference import block_kernels, elements, grids
 from reference.indexed import run_indexed
 from reference.memory import Bytes, Observed, Trace, Writes, bound, store
+from reference.sized import sized_windows
 from reference.windows import run_windows
 
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import OF_INDICES, OF_WINDOWS, Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import PATTERN_NBYTES
+from wgslice.plans.sized import SizedDispatch
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders import copy_dtype, uniform_block
@@ -42,6 +44,8 @@ def run_plan(plan: Plan, source: Bytes, target: Bytes, offsets: NDArray[np.gener
             known = offsets if step.windows.offsets is None else step.windows.offsets
             assert known is not None
             run_windows(step, read, written, known, memories.get(Memory.WINNERS))
+        elif isinstance(step, SizedDispatch):
+            sized_windows(step, read, written, offsets)
         elif isinstance(step, IndexedDispatch):
             run_indexed(step, read, written, offsets, memories.get(Memory.WINNERS))
         else:

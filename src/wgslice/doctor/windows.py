@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from wgslice.doctor.trials import FILL, NONE, Elements, Moves, Trial, elements_of, trial_of
 from wgslice.layout import Layout
+from wgslice.operators.sized_windows import packed_windows, sized_extraction, sized_insertion
 from wgslice.operators.windows_arguments import OnGpu, extracted_windows, inserted_windows
 from wgslice.plans.choose import Step
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
@@ -19,6 +20,7 @@ from wgslice.plans.overlaps import insertion_of
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import PlanContext, Table
 from wgslice.plans.profiles import Limits
+from wgslice.plans.sized_strategies import extract_sized_planner, insert_sized_planner
 from wgslice.plans.window_strategies import extract_windows_planner, insert_windows_planner, with_steps
 from wgslice.plans.windows import WindowDispatch
 
@@ -169,6 +171,112 @@ def windows_cases() -> Iterator[WindowsCase]:
         yield WindowsCase(False, width, 3, 20, offset_dtype=dtype, from_end=True)
 
 
+HEIGHTS, BREADTHS = np.array([1, 3, 2, 0, 4, 1]), np.array([1, 9, 17, 5, 2, 33])
+
+
+@dataclass(frozen=True)
+class SizedCase:
+    """Windows of different sizes of a picture; inserted windows are below each other."""
+
+    inserts: bool
+    width: int  # bytes per element
+    channels: int
+    reversed: bool = False  # whether some windows are
+    outside: int = 0  # pixels by which windows may leave the picture
+    skip: int = 0  # elements before input and output
+    step: int = 1  # pixels of the picture between neighbours of a row
+    offset_dtype: str | None = None  # of device-resident offsets
+
+    @property
+    def picture(self) -> Layout:
+        """The layout of the picture."""
+        breadth = (int(BREADTHS.max()) - 1) * self.step + 1 + MARGIN
+        return Layout.packed((int(HEIGHTS.sum()), breadth, self.channels), self.skip)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """Elements of each window."""
+        return np.stack([HEIGHTS, BREADTHS, np.full_like(HEIGHTS, self.channels)], axis=1)
+
+    @property
+    def extents(self) -> NDArray[np.int64]:
+        """Pixels of the picture that each window reaches over."""
+        extents: NDArray[np.int64] = np.maximum((self.sizes - 1) * (1, self.step, 1) + 1, 0)
+        return extents
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """Offsets of each window; those with elements are below each other."""
+        number = np.arange(len(HEIGHTS))
+        columns = number * 3 % (MARGIN + 1) - number % 2 * self.outside
+        return np.stack([np.cumsum(HEIGHTS) - HEIGHTS, columns, 0 * number], axis=1)
+
+    @property
+    def strides(self) -> NDArray[np.int64]:
+        """Strides of each window; bits 0 and 1 of its number reverse its dimensions."""
+        number = np.arange(len(HEIGHTS)) * self.reversed
+        return np.stack([1 - 2 * (number & 1), (1 - (number & 2)) * self.step, np.ones_like(number)], axis=1)
+
+    def moved(self) -> tuple[Elements, Elements]:
+        """Return the elements of the target and of the source; none of the picture for indices outside."""
+        breadth, numbers = self.picture.sizes[1], elements_of(self.picture)
+        places = packed_windows(self.sizes, self.width)
+        found = []
+        for offset, stride, size, start in zip(
+            self.offsets, self.strides, self.sizes, places.starts, strict=True
+        ):
+            ahead = (np.arange(count) * abs(step) for count, step in zip(size, stride, strict=True))
+            y, x, c = (
+                begin + (walk if step > 0 else walk[::-1])
+                for begin, walk, step in zip(offset, ahead, stride, strict=True)
+            )
+            inside = ((x >= 0) & (x < breadth))[None, :, None]
+            taken = np.where(inside, numbers[np.ix_(y, x % breadth, c)], NONE).reshape(-1)
+            found.append((taken, self.skip + start + np.arange(taken.size)))
+        picture, batch = (np.concatenate(side) for side in zip(*found, strict=True))
+        return (picture, batch) if self.inserts else (batch, picture)
+
+    def trial(self, limits: Limits) -> Trial | None:
+        """Return the trial, if the kernel is enabled."""
+        table, content = None, None
+        offsets: NDArray[np.int64] | OnGpu = self.offsets
+        if self.offset_dtype is not None:
+            content = self.offsets.astype(self.offset_dtype)
+            table = Table(Layout.packed(content.shape), content.itemsize)
+            offsets = OnGpu(content.shape, content.dtype)
+        packing, sizes = packed_windows(self.sizes, self.width), self.picture.sizes
+        batch, context = Layout.packed((packing.size,), self.skip), PlanContext(limits, table=table)
+        if self.inserts:
+            windows = sized_insertion(
+                offsets, self.sizes, sizes, self.strides, "drop" if self.outside else None, packing
+            )
+            planner, sides = insert_sized_planner(windows, sizes, "disjoint"), (batch, self.picture)
+        else:
+            fill = bytes([FILL]) * WIDEST_NBYTES if self.outside else None
+            windows = sized_extraction(offsets, sizes, self.extents, self.strides, fill, None, self.width)
+            planner, sides = extract_sized_planner(windows), (self.picture, batch)
+        plan = planner(*sides, self.width, context)
+        own = next((each for each in plan.choices if each.name == Kernel.SIZED_WINDOWS.value), None)
+        if own is None:
+            return None
+        return trial_of(with_steps(plan, own.steps), self, sides, Moves(self.width, self.moved), content)
+
+
+def sized_cases() -> Iterator[SizedCase]:
+    """Yield cases at both sides of each condition by which the kernel branches."""
+    both = False, True
+    for inserts, (width, channels), is_reversed, outside in product(
+        both, ((1, 1), (1, 3), (2, 1), (2, 3), (4, 1), (8, 3), (16, 1)), both, (0, OUTSIDE)
+    ):
+        for skip in (0, 1, 3) if width < 4 else (0, 1):
+            yield SizedCase(inserts, width, channels, is_reversed, outside, skip)
+    for inserts, width in product(both, (1, 2, 4, 8, 16)):
+        yield SizedCase(inserts, width, 1, True, skip=1, step=2)
+    for inserts, dtype, width in product(both, ("int64", "uint16", "int8"), (1, 4)):
+        yield SizedCase(inserts, width, 3, skip=1, offset_dtype=dtype)
+
+
 def window_trials(limits: Limits) -> Iterator[Trial]:
     """Yield the trials of every case of windows."""
-    return (trial for case in windows_cases() for trial in case.trials(limits))
+    yield from (trial for case in windows_cases() for trial in case.trials(limits))
+    yield from (trial for case in sized_cases() for trial in [case.trial(limits)] if trial)

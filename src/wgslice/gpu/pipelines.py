@@ -28,6 +28,7 @@ from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import INSERTING, OF_WINDOWS, SCATTERING, TABLES, WIDEST_NBYTES, Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import MAX_CONSTANTS, MAX_PIPELINES, MAX_UNIFORM_BUFFERS
+from wgslice.plans.sized import SizedDispatch
 from wgslice.plans.steps import BufferCopies, Clear, Memory, Span, TextureCopy
 from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders import entry_point, module_of, override_constants, uniform_block
@@ -214,6 +215,12 @@ def kernel_call(step: Dispatched) -> KernelCall:
     """Return a step's dispatch; its tables live as long as the windows or indices they hold."""
     contents = {UNIFORMS: Content(uniform_block(step))}
     supplied = {SOURCE: (step.reads, step.source_binding), TARGET: (step.writes, step.target_binding)}
+    if isinstance(step, SizedDispatch):
+        contents[PICKS] = Content(step.table, step, only=True)
+        if step.device is None:
+            contents[OFFSETS] = contents[PICKS]  # unread
+        else:
+            supplied[OFFSETS] = step.device.table.memory, step.device.table.span
     if isinstance(step, WindowDispatch | IndexedDispatch):
         add_tables(step, contents, supplied)
     tables = TABLES.get(step.kernel, 0)

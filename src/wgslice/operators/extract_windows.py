@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,8 +13,10 @@ from wgslice.arguments import Integers
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
+from wgslice.layout_rules import unsqueezed
 from wgslice.operators.binding import TensorDesc, check_descs, output_for
 from wgslice.operators.compiled import CompiledOperator, Descriptor
+from wgslice.operators.sized_windows import are_per_window, extract_sized, packed_desc, sized_extraction
 from wgslice.operators.windows_arguments import (
     OnGpu,
     cached_by_value,
@@ -22,6 +25,8 @@ from wgslice.operators.windows_arguments import (
     with_a_dimension,
 )
 from wgslice.plans.plan import Planner
+from wgslice.plans.sized import SizedWindows
+from wgslice.plans.sized_strategies import extract_sized_planner
 from wgslice.plans.window_strategies import extract_windows_planner
 from wgslice.plans.windows import Windows
 from wgslice.tensors.placed import check_tensor
@@ -36,13 +41,20 @@ class ExtractWindows(Descriptor):
     ----------
     input : TensorDesc
         Of rank 0 to 7, since the output has a dimension more; each size at most 2^31 - 1.
-    output : TensorDesc
-        Of the same dtype and the sizes `(B, 1 + (sizes - 1) // abs(strides), ...)`.
+    output : TensorDesc or None
+        Of the same dtype and the sizes `(B, 1 + (sizes - 1) // abs(strides), ...)`. If `sizes` has a row for
+        each window, of one dimension, as `None` makes it.
     offsets : array_like of int, shape (B, rank), or TensorDesc
         First element of each window, or the descriptor of a packed tensor of integers that is bound when the
         operator runs.
     sizes, strides, fill, outside : sequence of int, array_like of int, scalar, str
         As of `extract_windows`.
+
+    Attributes
+    ----------
+    output_offsets : numpy.ndarray of int64, shape (B,), or None
+        If `sizes` has a row for each window, the first element of each in the output: windows are packed,
+        each from a multiple of 16 bytes on.
 
     Raises
     ------
@@ -62,41 +74,71 @@ class ExtractWindows(Descriptor):
     input: TensorDesc
     output: TensorDesc
     offsets: TensorDesc | NDArray[np.int32]
-    windows: Windows
+    windows: Windows | SizedWindows
+    planner: Planner
 
     def __init__(
         self,
         input: TensorDesc,
-        output: TensorDesc,
+        output: TensorDesc | None,
         offsets: ArrayLike | TensorDesc,
-        sizes: Integers,
+        sizes: Integers | ArrayLike,
         strides: ArrayLike | None = None,
         fill: Any = None,
         *,
         outside: Literal["refuse", "clamp"] | None = None,
     ) -> None:
         with named("ExtractWindows"):
-            check_descs(input=input, output=output)
+            check_descs(input=input)
             filled = None if fill is None else repeated_bytes(fill, input.dtype)
             table = OnGpu(offsets.sizes, offsets.dtype) if isinstance(offsets, TensorDesc) else offsets
-            windows = extracted_windows(table, input.sizes, sizes, strides, filled, outside)
-            expected = windows.count, *windows.sizes[: input.layout.rank]
-            if output.sizes != expected:
-                raise ValueError(f"output sizes {output.sizes}: must be {expected}, windows first")
-            known = offsets if windows.offsets is None else windows.offsets
-            self._hold(input, output, offsets=known, windows=windows)
+            arguments: tuple[Any, ...] = table, input.sizes, sizes, strides, filled, outside
+            windows: Windows | SizedWindows
+            if are_per_window(sizes):
+                windows = sized_extraction(*(*arguments, input.dtype.itemsize))
+                planner = extract_sized_planner(windows)
+                output = packed_desc("output", output, input.dtype, windows.sizes)
+            else:
+                check_descs(output=output)
+                assert output is not None
+                windows = extracted_windows(*arguments)
+                planner = extract_windows_planner(windows)
+                expected = windows.count, *windows.sizes[: input.layout.rank]
+                if output.sizes != expected:
+                    raise ValueError(f"output sizes {output.sizes}: must be {expected}, windows first")
+            known = offsets if isinstance(offsets, TensorDesc) else windows.offsets
+            self._hold(input, output, offsets=known, windows=windows, planner=planner)
+
+    @property
+    def output_offsets(self) -> NDArray[np.int64] | None:
+        """The first element of each window in the packed output, if windows have sizes of their own."""
+        return self.windows.starts if isinstance(self.windows, SizedWindows) else None
 
     def planned(self, device: Device) -> CompiledOperator:
         """Return the operator with its plan for `device`, without pipelines."""
-        source, target = with_a_dimension(self.input.layout, self.output.layout)
+        source, target = self.input.layout, self.output.layout
+        if not isinstance(self.windows, SizedWindows):
+            source, target = with_a_dimension(source, target)
+        elif not source.rank:
+            source = unsqueezed(source, [0])
         sides = self.input, self.output, source
-        planner = extract_windows_planner(self.windows)
         return CompiledOperator(
-            device, "ExtractWindows", *sides, planner, target=target, offsets=self.offsets
+            device, "ExtractWindows", *sides, self.planner, target=target, offsets=self.offsets
         )
 
 
-@fitted()
+@overload  # of an array of any shape
+def extract_windows(
+    x: Tensor,
+    offsets: ArrayLike | Tensor,
+    sizes: NDArray[Any],
+    strides: ArrayLike | None = None,
+    *,
+    fill: Any = None,
+    outside: Literal["refuse", "clamp"] | None = None,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> Any: ...
+@overload
 def extract_windows(
     x: Tensor,
     offsets: ArrayLike | Tensor,
@@ -106,7 +148,29 @@ def extract_windows(
     fill: Any = None,
     outside: Literal["refuse", "clamp"] | None = None,
     out: Tensor | None = None,
-) -> Tensor:
+) -> Tensor: ...
+@overload
+def extract_windows(
+    x: Tensor,
+    offsets: ArrayLike | Tensor,
+    sizes: Iterable[Integers],
+    strides: ArrayLike | None = None,
+    *,
+    fill: Any = None,
+    outside: Literal["refuse", "clamp"] | None = None,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> list[Tensor]: ...
+@fitted()
+def extract_windows(
+    x: Tensor,
+    offsets: ArrayLike | Tensor,
+    sizes: Any,
+    strides: ArrayLike | None = None,
+    *,
+    fill: Any = None,
+    outside: Literal["refuse", "clamp"] | None = None,
+    out: Any = None,
+) -> Tensor | list[Tensor]:
     """Copy many windows of one tensor: `result[b]` is `slice1(x, offsets[b], sizes, strides[b])`.
 
     Parameters
@@ -117,9 +181,9 @@ def extract_windows(
     offsets : array_like of int, shape (B, rank), or Tensor of integers
         Position of each window's first element in `x`; a negative one is before the start, and never
         counts from the end.
-    sizes : sequence of int
-        Extent of the windows in elements; without `fill` at most `x.shape`. Windows without elements may be
-        anywhere.
+    sizes : sequence of int, or array_like of int of shape (B, rank)
+        Extent of the windows in elements, or of each of them; without `fill` at most `x.shape`. Windows
+        without elements may be anywhere.
     strides : array_like of int, shape (rank,) or (B, rank), optional
         Step within the windows in elements, not 0. A negative one begins at the window's end (reversed).
         Windows may differ in its sign, not in its magnitude. 1 by default.
@@ -130,14 +194,16 @@ def extract_windows(
         Rule for windows that are not inside of `x`: "refuse" raises WindowError, and "clamp" moves it inside
         by the least amount, dimension by dimension, as StableHLO's dynamic_slice does. "refuse" by default
         for offsets in an array; "clamp" for offsets in a tensor, which are not read back to be refused.
-    out : Tensor, optional
+    out : Tensor or list of Tensor, optional
         Where to write, of `x`'s dtype and the result's sizes, as in `slice1`; it may share the buffer of
-        `x` or of `offsets`.
+        `x` or of `offsets`. If `sizes` has a row for each window: a tensor of one dimension, as packed as
+        `result[0].base`, or one tensor for each window, of which no two share an element.
 
     Returns
     -------
-    Tensor
-        Of the sizes `(B, 1 + (sizes - 1) // abs(strides), ...)`, as `slice1` returns it.
+    Tensor or list of Tensor
+        Of the sizes `(B, 1 + (sizes - 1) // abs(strides), ...)`, as `slice1` returns it. If `sizes` has a
+        row for each window: a packed tensor of each, all in one buffer, each from a multiple of 16 bytes on.
 
     Raises
     ------
@@ -162,11 +228,15 @@ def extract_windows(
     >>> wg.extract_windows(x, [[-1], [8]], [3], outside="clamp").numpy()
     array([[0, 1, 2],
            [7, 8, 9]])
+    >>> [window.tolist() for window in wg.extract_windows(x, [[0], [5]], sizes=[[2], [4]])]
+    [[0, 1], [5, 6, 7, 8]]
     """
     with named("extract_windows"):
         check_tensor("x", x)
         filled = None if fill is None else repeated_bytes(fill, x.dtype)
         table = OnGpu(offsets.shape, offsets.dtype) if isinstance(offsets, Tensor) else offsets
+        if are_per_window(sizes):
+            return extract_sized(x, offsets, sizes, strides, filled, outside, out)
         windows, planner, planning = prepared_extraction(table, x.shape, sizes, strides, filled, outside)
         on_gpu = offsets.bound_layout if isinstance(offsets, Tensor) and windows.offsets is None else None
         expected = windows.count, *windows.sizes[: x.ndim]

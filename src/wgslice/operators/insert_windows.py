@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec, cast
@@ -13,8 +13,18 @@ from numpy.typing import ArrayLike, NDArray
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
+from wgslice.layout_rules import unsqueezed
 from wgslice.operators.binding import TensorDesc, check_descs
 from wgslice.operators.compiled import CompiledOperator, Descriptor
+from wgslice.operators.sized_windows import (
+    insert_sized,
+    listed_windows,
+    offsets_shape,
+    packed_desc,
+    packed_windows,
+    sized_insertion,
+    sizes_table,
+)
 from wgslice.operators.windows_arguments import (
     OnGpu,
     Outside,
@@ -22,8 +32,10 @@ from wgslice.operators.windows_arguments import (
     inserted_windows,
     with_a_dimension,
 )
-from wgslice.plans.overlaps import Insertion, Overlap, insertion_of
+from wgslice.plans.overlaps import Overlap, insertion_of
 from wgslice.plans.plan import Planner
+from wgslice.plans.sized import SizedWindows
+from wgslice.plans.sized_strategies import insert_sized_planner
 from wgslice.plans.window_strategies import insert_windows_planner
 from wgslice.plans.windows import Windows
 from wgslice.tensors.placed import as_copied, check_destination, check_of_numbers, check_tensor, uploaded
@@ -39,15 +51,22 @@ class InsertWindows(Descriptor):
 
     Parameters
     ----------
-    input : TensorDesc
-        Windows of the sizes `(B, *sizes)`.
+    input : TensorDesc or None
+        Windows of the sizes `(B, *sizes)`. If `sizes` are given, of one dimension, as `None` makes it.
     output : TensorDesc
         Of the same dtype and rank 0 to 7, one less than the input's; each size at most 2^31 - 1. Elements
         that no window writes keep their value; a call without `out` starts from zeros.
     offsets, strides : array_like of int or TensorDesc, array_like of int
         As of `ExtractWindows`; strides are 1 by default.
+    sizes : array_like of int, shape (B, rank), optional
+        Sizes of each window, which are packed in the input as `extract_windows` packs them.
     overlap, outside : str, optional
         As of `insert_windows`.
+
+    Attributes
+    ----------
+    input_offsets : numpy.ndarray of int64, shape (B,), or None
+        If `sizes` are given, the first element of each window in the input.
 
     Raises
     ------
@@ -66,32 +85,54 @@ class InsertWindows(Descriptor):
     input: TensorDesc
     output: TensorDesc
     offsets: TensorDesc | NDArray[np.int32]
-    insertion: Insertion
+    planner: Planner
+    windows: Windows | SizedWindows
 
     def __init__(
         self,
-        input: TensorDesc,
+        input: TensorDesc | None,
         output: TensorDesc,
         offsets: ArrayLike | TensorDesc,
         strides: ArrayLike | None = None,
         *,
+        sizes: ArrayLike | None = None,
         overlap: Overlap = "refuse",
         outside: Outside | None = None,
     ) -> None:
         with named("InsertWindows"):
-            check_descs(input=input, output=output)
+            check_descs(output=output)
             table = OnGpu(offsets.sizes, offsets.dtype) if isinstance(offsets, TensorDesc) else offsets
-            windows = inserted_windows(table, input.sizes, output.sizes, strides, outside)
-            insertion = insertion_of(windows, output.sizes, overlap)
-            known = offsets if windows.offsets is None else windows.offsets
-            self._hold(input, output, offsets=known, insertion=insertion)
+            windows: Windows | SizedWindows
+            if sizes is not None:
+                kept = sizes_table(sizes, offsets_shape(table))
+                input = packed_desc("input", input, output.dtype, kept)
+                packing = packed_windows(kept, output.dtype.itemsize)
+                windows = sized_insertion(table, kept, output.sizes, strides, outside, packing)
+                planner = insert_sized_planner(windows, output.sizes or (1,), overlap)
+            else:
+                check_descs(input=input)
+                assert input is not None
+                windows = inserted_windows(table, input.sizes, output.sizes, strides, outside)
+                planner = insert_windows_planner(insertion_of(windows, output.sizes, overlap))
+            known = offsets if isinstance(offsets, TensorDesc) else windows.offsets
+            self._hold(input, output, offsets=known, planner=planner, windows=windows)
+
+    @property
+    def input_offsets(self) -> NDArray[np.int64] | None:
+        """The first element of each window in the packed input, if windows have sizes of their own."""
+        return self.windows.starts if isinstance(self.windows, SizedWindows) else None
 
     def planned(self, device: Device) -> CompiledOperator:
         """Return the operator with its plan for `device`, without pipelines."""
-        target, source = with_a_dimension(self.output.layout, self.input.layout)
+        target, source = self.output.layout, self.input.layout
+        if not isinstance(self.windows, SizedWindows):
+            target, source = with_a_dimension(target, source)
+        elif not target.rank:
+            target = unsqueezed(target, [0])
         sides = self.input, self.output, source
-        planner = insert_windows_planner(self.insertion)
-        return CompiledOperator(device, "InsertWindows", *sides, planner, target=target, offsets=self.offsets)
+        return CompiledOperator(
+            device, "InsertWindows", *sides, self.planner, target=target, offsets=self.offsets
+        )
 
 
 def hinting(function: Callable[Arguments, None]) -> Callable[Arguments, None]:
@@ -113,7 +154,7 @@ def hinting(function: Callable[Arguments, None]) -> Callable[Arguments, None]:
 def insert_windows(
     x: Tensor,
     offsets: ArrayLike | Tensor,
-    windows: Tensor | ArrayLike,
+    windows: Tensor | ArrayLike | Sequence[Tensor | ArrayLike],
     strides: ArrayLike | None = None,
     *,
     overlap: Overlap = "refuse",
@@ -128,9 +169,10 @@ def insert_windows(
         repeats. Elements that no window writes keep their value.
     offsets : array_like of int, shape (B, rank), or Tensor of integers
         As of `extract_windows`.
-    windows : Tensor or array_like
-        Windows of the sizes `(B, *sizes)`. A tensor has `x`'s dtype and device, and may share its buffer;
-        it is read before anything is written. An array is cast where NumPy's rule `same_kind` allows it.
+    windows : Tensor, array_like, or list of these
+        Windows of the sizes `(B, *sizes)`, or a list of B windows of any sizes. A tensor has `x`'s dtype and
+        device, and may share its buffer; it is read before anything is written. An array is cast where
+        NumPy's rule `same_kind` allows it.
     strides : array_like of int, shape (rank,) or (B, rank), optional
         As of `extract_windows`, so that a window of `size` reaches over `(size - 1) * abs(stride) + 1`.
     overlap : {"refuse", "last", "disjoint"}, optional
@@ -159,6 +201,8 @@ def insert_windows(
 
     Notes
     -----
+    Tensors of a list that are in one buffer are read where they are; others are copied into one first.
+
     If windows may overlap, a last-writer pass first writes winner indices to a buffer, 4 bytes for each index
     of `x`, or for 16 bytes of long rows; all dimensions that every window covers count as one index.
 
@@ -179,6 +223,11 @@ def insert_windows(
     array([7, 6, 5, 4, 8, 9, 9, 2, 3, 0])
     """
     with named("insert_windows"):
+        listed = listed_windows(windows)
+        if listed is not None:
+            check_tensor("x", x)
+            insert_sized(x, offsets, listed, strides, overlap, outside)
+            return
         check_order(x, offsets, windows)
         check_tensor("x", x)
         given = windows if isinstance(windows, Tensor) else as_copied(windows, x.dtype)

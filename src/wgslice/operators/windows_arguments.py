@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from math import prod
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,6 +31,7 @@ from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.windows import DROPPED, Windows
 from wgslice.tensors.placed import as_assigned, check_of_numbers
 
+SomeWindows = TypeVar("SomeWindows")
 Outside: TypeAlias = Literal["refuse", "clamp", "drop"]
 
 
@@ -41,10 +42,10 @@ class OnGpu(NamedTuple):
     dtype: DType
 
 
-class Prepared(NamedTuple):
+class Prepared(NamedTuple, Generic[SomeWindows]):
     """Checked windows of a call, their planner, and a cache of its plans."""
 
-    windows: Windows
+    windows: SomeWindows
     planner: Planner
     planning: Callable[..., Plan]
 
@@ -53,15 +54,17 @@ class Prepared(NamedTuple):
 MAX_PREPARED, MAX_PREPARED_PLANS = 16, 4
 
 
-def cached_by_value(prepare: Callable[..., tuple[Windows, Planner]]) -> Callable[..., Prepared]:
+def cached_by_value(
+    prepare: Callable[..., tuple[SomeWindows, Planner]],
+) -> Callable[..., Prepared[SomeWindows]]:
     """Cache a function by the content of its arguments, with a cache of plans for each result."""
 
-    def anew(*arguments: Any) -> Prepared:
+    def anew(*arguments: Any) -> Prepared[SomeWindows]:
         return Prepared(*prepare(*arguments), lru_cache(maxsize=MAX_PREPARED_PLANS)(plan_anew))
 
     cached = lru_cache(maxsize=MAX_PREPARED)(lambda *keys: anew(*map(value_of, keys)))
 
-    def prepared(*arguments: Any) -> Prepared:
+    def prepared(*arguments: Any) -> Prepared[SomeWindows]:
         keys = [each if isinstance(each, OnGpu) else key_of(each) for each in arguments]
         return anew(*arguments) if NotImplemented in keys else cached(*keys)
 

@@ -9,10 +9,11 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import UNKNOWN, Costs, Limits, Profile
+from wgslice.plans.sized import SizedDispatch
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, TextureCopy
 from wgslice.plans.windows import WindowDispatch
 
-Dispatched: TypeAlias = Dispatch | WindowDispatch | IndexedDispatch
+Dispatched: TypeAlias = Dispatch | WindowDispatch | IndexedDispatch | SizedDispatch
 Step: TypeAlias = Clear | BufferCopies | TextureCopy | Dispatched
 
 

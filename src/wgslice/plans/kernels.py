@@ -39,6 +39,7 @@ class Kernel(Enum):
     INSERT_WINDOWS = "insert_windows"
     INSERT_ROWS = "insert_rows"
     INSERT_WORDS = "insert_words"
+    SIZED_WINDOWS = "sized_windows"
     LAST_WRITER_WINDOWS = "last_writer_windows"
     LAST_WRITER_ROWS = "last_writer_rows"
     GATHER = "gather"
@@ -66,7 +67,7 @@ SPLITTING_ROWS = {
 EXTRACTING = {Kernel.EXTRACT_WINDOWS, Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS}
 INSERTING = {Kernel.INSERT_WINDOWS, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS}
 LAST_WRITERS = {Kernel.LAST_WRITER_WINDOWS, Kernel.LAST_WRITER_ROWS}
-OF_WINDOWS = EXTRACTING | INSERTING | LAST_WRITERS
+OF_WINDOWS = EXTRACTING | INSERTING | LAST_WRITERS | {Kernel.SIZED_WINDOWS}
 
 # Kernels of elements at indices.
 GATHERS = {4: Kernel.GATHER, 8: Kernel.PAIR_GATHER, 16: Kernel.WIDE_GATHER}  # by bytes per element
@@ -102,6 +103,7 @@ TABLES = {
 UNITS_NBYTES = {
     **dict.fromkeys((Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.ROW_ENDS), WIDEST_NBYTES),
     **dict.fromkeys((Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS, Kernel.LAST_WRITER_ROWS), WIDEST_NBYTES),
+    Kernel.SIZED_WINDOWS: WIDEST_NBYTES,
     **dict.fromkeys((Kernel.SUBWORD_ROWS, Kernel.SUBWORD_ENDS), WORD_NBYTES),
     **dict.fromkeys((Kernel.SUBWORD_RUNS, Kernel.SUBWORD_STEPS), WORD_NBYTES),
     **dict.fromkeys((Kernel.WINDOW_WORDS, Kernel.INSERT_WORDS, Kernel.LAST_WRITER_WINDOWS), WORD_NBYTES),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from wgslice.plans.windows import Windows
 
 Overlap: TypeAlias = Literal["refuse", "last", "disjoint"]
 Integers: TypeAlias = NDArray[np.int64]
+SomeNumbers = TypeVar("SomeNumbers", bound=NDArray[Any])
 
 MAX_PAIRS = 250_000  # of windows that overlap, which take 0.1 s to put into layers
 MAX_SPARSE = 16  # keys per number up to which a table is faster than sorting
@@ -29,24 +30,31 @@ class Insertion:
     contested: bool  # whether two of them may write the same element, of which the later one then stays
 
 
+UNKNOWN_OVERLAP = (
+    "offsets are on the device, so that the host cannot check whether windows overlap: let the later window "
+    'win by overlap="last", promise that there is none by overlap="disjoint", or give offsets as an array'
+)
+
+
+def check_overlap(overlap: str) -> None:
+    """Refuse an unknown rule for windows that overlap."""
+    if overlap not in get_args(Overlap):
+        raise ValueError(
+            f"overlap = {overlap!r}: must be 'refuse', 'last', where the later window wins, or 'disjoint', "
+            "which promises that none overlap"
+        )
+
+
 def insertion_of(windows: Windows, tensor_sizes: tuple[int, ...], overlap: str) -> Insertion:
     """Returns the insertion of windows that write something.
 
     Refuses windows that overlap inside the tensor, and offsets that only the GPU knows, unless the last of
     overlapping windows is to win, or they are promised to be disjoint.
     """
-    if overlap not in get_args(Overlap):
-        raise ValueError(
-            f"overlap = {overlap!r}: must be 'refuse', 'last', where the later window wins, or 'disjoint', "
-            "which promises that none overlap"
-        )
+    check_overlap(overlap)
     if windows.offsets is None:
         if overlap == "refuse" and windows.count > 1:
-            raise WindowError(
-                "offsets are on the device, so that the host cannot check whether windows overlap: let the "
-                'later window win by overlap="last", promise that there is none by overlap="disjoint", or '
-                "give offsets as an array"
-            )
+            raise WindowError(UNKNOWN_OVERLAP)
         return Insertion(windows, windows.numbers, windows.count > 1 and overlap == "last")
     places = windows.offsets.astype(np.int64)
     numbers = windows.numbers[reaching(windows, places, tensor_sizes)]
@@ -93,8 +101,15 @@ def are_last(keys: Integers) -> NDArray[np.bool_]:
 def layers_of(windows: Windows, numbers: NDArray[np.uint32]) -> list[NDArray[np.uint32]] | None:
     """Returns windows in sets of disjoint ones, each after all that it overlaps; None if too many overlap."""
     assert windows.offsets is not None
+    return in_layers(
+        meeting(windows.offsets[numbers].astype(np.int64), windows.extents, windows.steps), numbers
+    )
+
+
+def in_layers(pairs: Iterable[tuple[Integers, Integers]], numbers: SomeNumbers) -> list[SomeNumbers] | None:
+    """Returns numbers in sets without pairs, each after those it is in a pair with; None if too many are."""
     found, count = [], 0
-    for pair in meeting(windows.offsets[numbers].astype(np.int64), windows.extents, windows.steps):
+    for pair in pairs:
         found.append(np.sort(pair, axis=0))
         count += len(found[-1][0])
         if count > MAX_PAIRS:
@@ -106,6 +121,28 @@ def layers_of(windows: Windows, numbers: NDArray[np.uint32]) -> list[NDArray[np.
         depths[behind] = max(depths[behind], depths[before] + 1)
     depth = np.array(depths)
     return [numbers[depth == layer] for layer in range(int(depth.max(initial=-1)) + 1)]
+
+
+def crossing(lows: Integers, highs: Integers) -> Iterator[tuple[Integers, Integers]]:
+    """Yields batches of pairs of boxes that share an element, from the first indices of each to their stops.
+
+    Along the dimension in which the fewest do, boxes are sorted by their first index: each is compared with
+    those after it that begin before it ends.
+    """
+    if not len(lows):
+        return
+    sweeps = []
+    for low, high in zip(lows.T, highs.T, strict=True):
+        order = np.argsort(low, kind="stable")
+        later = np.searchsorted(low[order], high[order]) - np.arange(1, len(low) + 1)
+        sweeps.append((int(later.sum()), order, later))
+    _, order, later = min(sweeps, key=lambda sweep: sweep[0])
+    for apart in range(1, int(later.max()) + 1):
+        first = np.flatnonzero(later >= apart)
+        one, other = order[first], order[first + apart]
+        meet = ((lows[one] < highs[other]) & (lows[other] < highs[one])).all(axis=1)
+        if meet.any():
+            yield one[meet], other[meet]
 
 
 def meeting(

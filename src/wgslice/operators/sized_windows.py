@@ -1,0 +1,506 @@
+"""Windows of different sizes: checks of their arguments, extraction into lists, and insertion of lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from wgslice.arguments import I32_MAX, I32_MIN, Integers, integers
+from wgslice.dtypes import DType, check_same_dtype
+from wgslice.errors import NoKernelError, WindowError, fitted, named
+from wgslice.gpu.device import Device, check_usable
+from wgslice.gpu.recording import BoundLayout, run, run_copies
+from wgslice.layout import Layout
+from wgslice.operators.binding import TensorDesc, check_descs
+from wgslice.operators.windows_arguments import (
+    EXTRACTING,
+    INSERTING,
+    OnGpu,
+    Outside,
+    cached_by_value,
+    checked_outside,
+    checked_strides,
+    integer_array,
+    offsets_table,
+    repeated_bytes,
+)
+from wgslice.plans.copy import plan_anew
+from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.plans.plan import Planner
+from wgslice.plans.sized import Boxes, Side, SizedWindows
+from wgslice.plans.sized_strategies import boxes_planner, extract_sized_planner, insert_sized_planner
+from wgslice.plans.windows import DROPPED
+from wgslice.tensors.placed import (
+    as_copied,
+    check_destination,
+    check_tensor,
+    uploaded,
+    viewed,
+)
+from wgslice.tensors.tensor import Tensor, allocate
+
+Table: TypeAlias = NDArray[np.int64]
+
+
+class Packing(NamedTuple):
+    """Where windows lie in a packed buffer, each from a multiple of 16 bytes on."""
+
+    starts: Table  # (B,) elements
+    strides: Table  # (B, rank) elements
+    size: int  # elements of the buffer
+
+
+def packed_windows(sizes: Table, itemsize: int) -> Packing:
+    """Return the places of windows of some sizes, (B, rank), in a packed buffer."""
+    unit = WIDEST_NBYTES // itemsize
+    stops = np.cumsum(-(-sizes.prod(axis=1) // unit) * unit)
+    strides = np.ones_like(sizes)
+    for axis in range(sizes.shape[1] - 2, -1, -1):
+        strides[:, axis] = strides[:, axis + 1] * sizes[:, axis + 1]
+    return Packing(
+        np.concatenate([[0], stops[:-1]])[: len(sizes)], strides, int(stops[-1]) if len(stops) else 0
+    )
+
+
+def are_per_window(sizes: Any) -> bool:
+    """Whether sizes are of shape (B, rank)."""
+    if isinstance(sizes, np.ndarray):
+        return sizes.ndim == 2
+    return isinstance(sizes, Sequence) and any(np.ndim(each) for each in sizes)
+
+
+def sizes_table(sizes: ArrayLike, shape: tuple[int, ...]) -> Table:
+    """Return sizes per window as a table of the shape of the offsets."""
+    table = integer_array("sizes", sizes)
+    if table.shape != shape:
+        raise ValueError(
+            f"sizes have shape {table.shape}: must be {shape}, as offsets, or one size for each dimension"
+        )
+    return table
+
+
+def offsets_shape(offsets: ArrayLike | OnGpu) -> tuple[int, ...]:
+    """Return the shape of offsets on the host or in device memory."""
+    return offsets.shape if isinstance(offsets, OnGpu) else integer_array("offsets", offsets).shape
+
+
+def packed_desc(name: str, desc: TensorDesc | None, dtype: DType, sizes: Table) -> TensorDesc:
+    """Return the descriptor of packed windows of some sizes, or the one that is given, checked."""
+    size = packed_windows(sizes, dtype.itemsize).size
+    if desc is None:
+        return TensorDesc(dtype, (size,))
+    check_descs(**{name: desc})
+    if desc.sizes != (size,):
+        raise ValueError(f"{name} sizes {desc.sizes}: must be ({size},), packed windows")
+    return desc
+
+
+def sized_extraction(
+    offsets: ArrayLike | OnGpu,
+    input_sizes: tuple[int, ...],
+    sizes: ArrayLike,
+    strides: ArrayLike | None,
+    fill: bytes | None,
+    outside: Outside | None,
+    itemsize: int,
+    packing: Packing | None = None,
+) -> SizedWindows:
+    """Return checked windows of an input, packed by default."""
+    rule = checked_outside(outside, EXTRACTING, known=not isinstance(offsets, OnGpu), filled=fill is not None)
+    table = offsets_table("the input", input_sizes, offsets)
+    extents = sizes_table(sizes, table.shape)
+    steps, flips = checked_strides(strides, table.shape)
+    anywhere = (extents == 0).any(axis=1, keepdims=True) | (fill is not None)
+    most = np.where(anywhere, I32_MAX, np.array(input_sizes, np.int64))
+    wrong = (extents < 0) | (extents > most)
+    if wrong.any():
+        window, axis = (int(index) for index in np.argwhere(wrong)[0])
+        bound = "" if anywhere[window, 0] else "the input's size, "
+        raise WindowError(
+            f"sizes[{window}][{axis}] = {extents[window, axis]}: must be 0 to {bound}{most[window, axis]}"
+        )
+    if packing is None:
+        packing = packed_windows(1 + (extents - 1) // np.array(steps, np.int64), itemsize)
+    return placed_sized(table, extents, steps, flips, input_sizes, rule, fill, "the input", packing)
+
+
+def sized_insertion(
+    offsets: ArrayLike | OnGpu,
+    window_sizes: Table,
+    tensor_sizes: tuple[int, ...],
+    strides: ArrayLike | None,
+    outside: Outside | None,
+    packing: Packing,
+) -> SizedWindows:
+    """Return checked windows of a batch to be inserted into a tensor."""
+    rule = checked_outside(outside, INSERTING, known=not isinstance(offsets, OnGpu))
+    table = offsets_table("x", tensor_sizes, offsets)
+    if window_sizes.shape != table.shape:
+        raise ValueError(
+            f"{len(window_sizes)} windows of rank {window_sizes.shape[1]}: must be {table.shape[0]} of rank "
+            f"{table.shape[1]}, one for each of the offsets"
+        )
+    steps, flips = checked_strides(strides, table.shape)
+    extents = np.maximum((window_sizes - 1) * np.array(steps, np.int64) + 1, 0)
+    anywhere = (extents == 0).any(axis=1, keepdims=True) | (rule == "drop")
+    wrong = (extents > I32_MAX) | (~anywhere & (extents > np.array(tensor_sizes, np.int64)))
+    if wrong.any():
+        window, axis = (int(index) for index in np.argwhere(wrong)[0])
+        most = I32_MAX if anywhere[window, 0] else tensor_sizes[axis]
+        remedy = "" if anywhere[window, 0] else f", the size of x; {INSERTING['drop']}"
+        raise WindowError(
+            f"windows[{window}] has extent {extents[window, axis]} in dimension {axis}, "
+            f"{window_sizes[window, axis]} elements in steps of {steps[axis]}: must be at most {most}{remedy}"
+        )
+    fill = DROPPED if rule == "drop" else None
+    return placed_sized(table, extents, steps, flips, tensor_sizes, rule, fill, "x", packing)
+
+
+def placed_sized(
+    table: Table | OnGpu,
+    extents: Table,
+    steps: tuple[int, ...],
+    flips: NDArray[np.uint32],
+    sizes: tuple[int, ...],
+    rule: str,
+    fill: bytes | None,
+    name: str,
+    packing: Packing,
+) -> SizedWindows:
+    """Return windows with the rule for out-of-bounds ones applied to offsets on the host."""
+    places = packing.starts, packing.strides
+    if not sizes:  # rank 0: as one dimension of one element
+        one = np.ones((len(flips), 1), np.int64)
+        table, extents, steps, sizes, places = 0 * one, one, (1,), (1,), (packing.starts, one)
+    if isinstance(table, OnGpu):  # without a fill the kernel clamps them
+        signed = table.dtype.kind == "i"
+        return SizedWindows(extents, steps, flips, None, table.dtype.itemsize, signed, fill, *places)
+    empty = (extents == 0).any(axis=1, keepdims=True)  # these may be anywhere
+    highest = np.array(sizes, np.int64) - extents
+    leaving = ~empty & ((table < 0) | (table > highest))
+    if rule == "refuse" and leaving.any():
+        window, axis = (int(index) for index in np.argwhere(leaving)[0])
+        remedies = EXTRACTING | {"fill": "name a fill"} if name == "the input" else INSERTING
+        raise WindowError(
+            f"offsets[{window}][{axis}] = {table[window, axis]}: must be 0 to {highest[window, axis]} for a "
+            f"window of size {extents[window, axis]} in dimension {axis} of {name}, of size {sizes[axis]}; "
+            f"{', or '.join(remedies.values())}"
+        )
+    bounds = (0, np.maximum(highest, 0)) if rule == "clamp" else (I32_MIN, I32_MAX)
+    known = np.where(empty, 0, np.clip(table, *bounds)).astype(np.int32)
+    kept = fill if leaving.any() and rule != "clamp" else None
+    return SizedWindows(extents, steps, flips, known, 4, True, kept, *places)
+
+
+# extraction
+
+
+@cached_by_value
+def prepared_extraction(*arguments: Any) -> tuple[SizedWindows, Planner]:
+    """Return the windows of the arguments of `sized_extraction`, and the planner of their extraction."""
+    windows = sized_extraction(*arguments)
+    return windows, extract_sized_planner(windows)
+
+
+def extract_sized(
+    x: Tensor,
+    offsets: ArrayLike | Tensor,
+    sizes: ArrayLike,
+    strides: ArrayLike | None,
+    fill: bytes | None,
+    outside: Outside | None,
+    out: Tensor | Sequence[Tensor] | None,
+) -> list[Tensor]:
+    """Copy windows of different sizes of one tensor into one buffer, and return a tensor of each."""
+    table = OnGpu(offsets.shape, offsets.dtype) if isinstance(offsets, Tensor) else as_table(offsets)
+    arguments = table, x.shape, as_table(sizes), strides, fill, outside, x.itemsize
+    windows, planner, planning = prepared_extraction(*arguments)
+    on_gpu = offsets.bound_layout if isinstance(offsets, Tensor) and windows.offsets is None else None
+    source = (x if x.ndim else x[None]).bound_layout
+    kept = windows.sizes[:, : x.ndim]
+    if out is None or isinstance(out, Tensor):
+        packing = packed_windows(kept, x.itemsize)
+        output = packed_output(x, packing.size, out)
+        written = output.bound_layout._replace(fresh=out is None)
+        run(x.device, planner, source, written, on_gpu, planning=planning)
+        first = output.layout.offset
+        layouts = windows.layouts if x.ndim else [layout.select([0]) for layout in windows.layouts]
+        return [viewed(output, layout.shifted(first)) for layout in layouts]
+    outputs = checked_outputs(x.dtype, list(out), kept)
+    for numbers, target, packing in by_buffer(outputs):
+        among = np.isin(np.arange(len(outputs)), numbers)
+        extents = np.where(among[:, None], windows.extents, 0)
+        strides_of = packing.strides if x.ndim else np.ones_like(extents)
+        some = replace(windows, extents=extents, starts=packing.starts, strides=strides_of)
+        run(x.device, extract_sized_planner(some), source, target, on_gpu, planning=plan_anew)
+    return outputs
+
+
+def as_table(values: Any) -> Any:
+    """Return a nested list of integers as an array, whose content is a key of a cache."""
+    return np.asarray(values) if isinstance(values, list | tuple) and len(values) else values
+
+
+def packed_output(x: Tensor, size: int, out: Tensor | None) -> Tensor:
+    """Return `out`, checked for packed windows of `x`, or a new tensor."""
+    if out is None:
+        return allocate((size,), x.dtype, x.device, zeroed=False)
+    check_tensor("out", out, written=True)
+    check_destination(out, x.dtype, "out")
+    if out.shape != (size,) or not out.is_packed:
+        raise ValueError(
+            f"out has sizes {out.shape} and strides {out.strides}: must be ({size},), packed, or a list with "
+            "a tensor for each window"
+        )
+    return out
+
+
+def checked_outputs(dtype: DType, out: list[Any], sizes: Table) -> list[Tensor]:
+    """Return the tensors of a list `out`, one for each window."""
+    if len(out) != len(sizes):
+        raise ValueError(f"out has {len(out)} tensors: must be {len(sizes)}, one for each window")
+    for number, (tensor, expected) in enumerate(zip(out, map(tuple, sizes.tolist()), strict=True)):
+        name = f"out[{number}]"
+        check_tensor(name, tensor, written=True)
+        check_destination(tensor, dtype, name)
+        if tensor.shape != expected:
+            raise ValueError(f"{name} has sizes {tensor.shape}: must be {expected}")
+    return out
+
+
+def by_buffer(tensors: list[Tensor]) -> list[tuple[list[int], BoundLayout, Packing]]:
+    """Return the numbers of the tensors of each buffer, all of it that they reach, and their places in it."""
+    order: dict[int, list[int]] = {}
+    for number, tensor in enumerate(tensors):
+        order.setdefault(id(tensor.memory), []).append(number)
+    found = []
+    for numbers in order.values():
+        layouts = [tensors[number].layout for number in numbers if tensors[number].size]
+        low = min((layout.lowest for layout in layouts), default=0)
+        stop = max((layout.stop for layout in layouts), default=0)
+        starts = np.array([tensor.layout.offset - low for tensor in tensors], np.int64)
+        strides = np.array([tensor.strides for tensor in tensors], np.int64).reshape(len(tensors), -1)
+        memory, itemsize = tensors[numbers[0]].memory, tensors[numbers[0]].itemsize
+        whole = BoundLayout(memory, Layout.of((stop - low,), (1,), low), itemsize)
+        found.append((numbers, whole, Packing(starts, strides, stop - low)))
+    return found
+
+
+# insertion
+
+
+@cached_by_value
+def prepared_insertion(
+    overlap: str, tensor_sizes: tuple[int, ...], *arguments: Any
+) -> tuple[SizedWindows, Planner]:
+    """Return the windows of packed arrays, and the planner of their insertion."""
+    offsets, sizes, strides, outside, itemsize = arguments
+    windows = sized_insertion(offsets, sizes, tensor_sizes, strides, outside, packed_windows(sizes, itemsize))
+    return windows, insert_sized_planner(windows, tensor_sizes or (1,), overlap)
+
+
+def listed_windows(windows: Any) -> list[Any] | None:
+    """Return windows in a list of tensors, or of arrays of different shapes; None if they are a batch."""
+    if not isinstance(windows, list | tuple):
+        return None
+    if any(isinstance(each, Tensor) for each in windows):
+        return list(windows)
+    if all(np.ndim(each) == 0 for each in windows) or len({np.shape(each) for each in windows}) < 2:
+        return None
+    return [np.asarray(each) for each in windows]
+
+
+def insert_sized(
+    x: Tensor,
+    offsets: ArrayLike | Tensor,
+    windows: list[Any],
+    strides: ArrayLike | None,
+    overlap: str,
+    outside: Outside | None,
+) -> None:
+    """Write windows of a list into a tensor."""
+    table = OnGpu(offsets.shape, offsets.dtype) if isinstance(offsets, Tensor) else as_table(offsets)
+    listed = checked_windows(x, windows)
+    sizes = np.array([each.shape for each in listed], np.int64).reshape(len(listed), -1)
+    arguments = overlap, x.shape, table, sizes, strides, outside, x.itemsize
+    source, packing = gathered(x.device, x.dtype, listed)
+    boxes, planner, planning = prepared_insertion(*arguments)
+    if packing is not None:
+        strides_of = packing.strides if x.ndim else np.ones_like(boxes.extents)
+        boxes = replace(boxes, starts=packing.starts, strides=strides_of)
+        planner = insert_sized_planner(boxes, x.shape or (1,), overlap)
+        planning = plan_anew
+    on_gpu = offsets.bound_layout if isinstance(offsets, Tensor) and boxes.offsets is None else None
+    target = (x if x.ndim else x[None]).bound_layout
+    run(x.device, planner, source, target, on_gpu, planning=planning)
+
+
+def checked_windows(x: Tensor, windows: list[Any]) -> list[Tensor | NDArray[Any]]:
+    """Return the windows of a list as tensors and arrays of the dtype and the rank of their target."""
+    found: list[Tensor | NDArray[Any]] = []
+    for number, given in enumerate(windows):
+        with named(f"windows[{number}]"):
+            window = given if isinstance(given, Tensor) else as_copied(given, x.dtype)
+            if isinstance(window, Tensor):
+                check_same_dtype(x.dtype, window.dtype)
+                check_usable(x.device, window.memory)
+            if window.ndim != x.ndim:
+                raise ValueError(f"shape {window.shape}: must be of rank {x.ndim}, as x")
+        found.append(window)
+    return found
+
+
+def gathered(
+    device: Device, dtype: DType, windows: list[Tensor | NDArray[Any]]
+) -> tuple[BoundLayout, Packing | None]:
+    """Return one buffer with all windows, and their places unless they are packed.
+
+    Tensors of one buffer stay where they are; others are copied into a new one.
+    """
+    sizes = np.array([each.shape for each in windows], np.int64).reshape(len(windows), -1)
+    packing = packed_windows(sizes, dtype.itemsize)
+    tensors = [each for each in windows if isinstance(each, Tensor)]
+    if len(tensors) == len(windows):
+        buffers = by_buffer(tensors)
+        if len(buffers) == 1:
+            ((_, source, found),) = buffers
+            several = sizes > 1
+            known = np.array_equal(found.starts, packing.starts) and found.size <= packing.size
+            same = known and np.array_equal(found.strides[several], packing.strides[several])
+            return source, None if same else found
+    if not tensors:
+        packed = np.zeros(packing.size, dtype)
+        for window, start in zip(windows, packing.starts.tolist(), strict=True):
+            packed[start : start + window.size] = np.asarray(window).reshape(-1)
+        return uploaded(device, packed), None
+    target = allocate((packing.size,), dtype, device, zeroed=False)
+    copies = []
+    for window, start in zip(windows, packing.starts.tolist(), strict=True):
+        if window.size:
+            read = window.bound_layout if isinstance(window, Tensor) else uploaded(device, window)
+            layout = Layout.packed(window.shape, start)
+            moved = read.layout.shifted(read.offset_nbytes // dtype.itemsize)
+            copies.append((read.buffer, moved, target.memory, layout))
+    run_copies(device, dtype.itemsize, copies)
+    return target.bound_layout._replace(fresh=True), None
+
+
+# padding
+
+
+@fitted()
+def pad_windows(
+    windows: Sequence[Tensor | ArrayLike], size: Integers | None = None, *, fill: Any = 0
+) -> Tensor:
+    """Join tensors of different sizes in a batch, each at the start of its part, as pad_sequence of PyTorch.
+
+    Parameters
+    ----------
+    windows : sequence of Tensor or array_like
+        At least one tensor; all of one dtype, rank 0 to 7 and device. Arrays are cast where NumPy's rule
+        `same_kind` allows it.
+    size : sequence of int, optional
+        Sizes of each part, at least those of every window; by default the greatest of each dimension.
+    fill : scalar, optional
+        Value of all other elements, cast as NumPy assigns it. 0 by default.
+
+    Returns
+    -------
+    Tensor
+        Of the sizes `(B, *size)`. The work is submitted, not waited for.
+
+    Raises
+    ------
+    OverflowError
+        `fill` is a Python integer that the dtype does not hold.
+    TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
+        As `copyto`; there is no tensor, ranks differ, or a window is larger than `size`.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> lines = [wg.asarray([1, 2, 3]), wg.asarray([4]), wg.asarray([5, 6])]
+    >>> wg.pad_windows(lines, fill=-1).numpy()
+    array([[ 1,  2,  3],
+           [ 4, -1, -1],
+           [ 5,  6, -1]])
+    """
+    with named("pad_windows"):
+        given = list(windows)
+        first = next((each for each in given if isinstance(each, Tensor)), None)
+        if first is None:
+            raise ValueError("no tensor among the windows: numpy.asarray pads arrays on the host")
+        listed = checked_windows(first, given)
+        sizes = np.array([each.shape for each in listed], np.int64).reshape(len(listed), -1)
+        greatest = tuple(sizes.max(axis=0).tolist())
+        box = greatest if size is None else integers("size", size)
+        if len(box) != first.ndim or any(most < least for most, least in zip(box, greatest, strict=False)):
+            raise ValueError(f"size {box}: must be at least {greatest}, the greatest sizes of the windows")
+        filled = repeated_bytes(fill, first.dtype)
+        output = allocate((len(listed), *box), first.dtype, first.device, zeroed=False)
+        source, packing = gathered(first.device, first.dtype, listed)
+        packing = packing or packed_windows(sizes, first.itemsize)
+        planner = padding_planner(sizes, box, packing, filled)
+        try:
+            run(first.device, planner, source, output.bound_layout._replace(fresh=True), planning=plan_anew)
+        except NoKernelError:  # disabled, or the source ends inside a vector of 16 bytes: in two steps
+            output[...] = np.frombuffer(filled, first.dtype)[0]
+            offsets = np.zeros((len(listed), len(box) + 1), np.int64)
+            offsets[:, 0] = np.arange(len(listed))
+            insert_sized(output, offsets, [each[None] for each in listed], None, "disjoint", None)
+        return output
+
+
+def padding_planner(sizes: Table, box: tuple[int, ...], packing: Packing, fill: bytes) -> Planner:
+    """Return the planner of windows that are each at the start of a box, of which the rest is filled."""
+    count, whole = len(sizes), Layout.packed((len(sizes), *box))
+    boxes = np.broadcast_to(np.array(box, np.int64), sizes.shape)
+    starts = np.arange(count) * np.int64(whole.strides[0] if count > 1 else 0)
+    target = Side(starts, np.broadcast_to(np.array(whole.strides[1:], np.int64), sizes.shape))
+    source = Side(packing.starts, packing.strides)
+    kept = np.full(count, 0 not in box)
+    empty = (sizes == 0).any(axis=1, keepdims=True)
+    highs = np.where(empty, 0, sizes)
+    return boxes_planner(Boxes(np.arange(count), boxes, source, target, 0 * highs, highs, fill).of(kept))
+
+
+@fitted()
+def unpad_windows(x: Tensor, sizes: ArrayLike) -> list[Tensor]:
+    """View the start of each part of a batch: the reverse of `pad_windows`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Batch of B parts.
+    sizes : array_like of int, shape (B, rank - 1)
+        Sizes of each view.
+
+    Returns
+    -------
+    list of Tensor
+        Views, at no cost: `x[b, :sizes[b, 0], ...]`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `sizes` are no integers, of another shape, or not within the parts.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> batch = wg.asarray([[1, 2, 3], [4, -1, -1]])
+    >>> [view.tolist() for view in wg.unpad_windows(batch, [[3], [1]])]
+    [[1, 2, 3], [4]]
+    """
+    with named("unpad_windows"):
+        check_tensor("x", x)
+        table = sizes_table(sizes, (*x.shape[:1], x.ndim - 1))
+        if ((table < 0) | (table > np.array(x.shape[1:], np.int64))).any():
+            window = int(np.argwhere(((table < 0) | (table > x.shape[1:])).any(axis=1))[0, 0])
+            raise ValueError(f"sizes[{window}] = {tuple(table[window].tolist())}: must be 0 to {x.shape[1:]}")
+        parts = enumerate(table.tolist())
+        return [viewed(x, x.layout.select([number, *map(range, size)])) for number, size in parts]

@@ -1,0 +1,439 @@
+"""Windows of different sizes, the boxes on both sides of their copy, and the dispatches of these boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wgslice.errors import WindowError
+from wgslice.layout import Layout
+from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
+from wgslice.plans.overlaps import UNKNOWN_OVERLAP, check_overlap, crossing, in_layers
+from wgslice.plans.problem import Table
+from wgslice.plans.profiles import CostClass
+from wgslice.plans.steps import Memory, OnGrid, prefixed, read_and_written
+from wgslice.plans.windows import Windows
+
+Integers: TypeAlias = NDArray[np.int64]
+
+FIXED_COLUMNS, DIMENSION_COLUMNS = 19, 7  # of the table, as in `wgsl/sized_windows.wgsl`
+
+
+@dataclass(frozen=True, eq=False)
+class SizedWindows:
+    """Windows of one tensor, each with its own extents, and the places of their elements in a batch.
+
+    Offsets, strides and the fill are as of `Windows`. Element c of window b is at `starts[b] +
+    dot(c, strides[b])` in the batch, counted in elements.
+    """
+
+    extents: Integers  # (B, rank)
+    steps: tuple[int, ...]
+    flips: NDArray[np.uint32]  # (B,)
+    offsets: NDArray[np.int32] | None  # (B, rank), or None where the GPU has them
+    offset_nbytes: int
+    offset_signed: bool
+    fill: bytes | None
+    starts: Integers  # (B,)
+    strides: Integers  # (B, rank)
+
+    @property
+    def count(self) -> int:
+        """The number of windows."""
+        return len(self.flips)
+
+    @cached_property
+    def sizes(self) -> Integers:
+        """Elements of each window along each dimension."""
+        return 1 + (self.extents - 1) // np.array(self.steps, np.int64)
+
+    @cached_property
+    def firsts(self) -> Integers:
+        """Indices of the tensor at the first element of each window, from its offsets."""
+        backwards = self.flips[:, None] >> np.arange(len(self.steps), dtype=np.uint32) & np.uint32(1)
+        return backwards.astype(np.int64) * (self.extents - 1)
+
+    @cached_property
+    def moves(self) -> Integers:
+        """Indices of the tensor from one element of each window to the next, along each dimension."""
+        return np.where(self.firsts > 0, -1, 1) * np.array(self.steps, np.int64)
+
+    @cached_property
+    def layouts(self) -> list[Layout]:
+        """The packed layout of each window from its start on; of calls at the same places, made once."""
+        places = zip(self.sizes.tolist(), self.starts.tolist(), strict=True)
+        return [Layout.packed(tuple(sizes), start) for sizes, start in places]
+
+    def as_equal(self) -> tuple[Windows, Layout] | None:
+        """Returns the windows and their batch, if windows of equal sizes are at equal distances in it."""
+        if not self.count or any((each != each[0]).any() for each in (self.extents, self.strides)):
+            return None
+        apart = np.diff(self.starts)
+        if (apart != apart[:1]).any():
+            return None
+        return self._equal(0, slice(None)), self._batch(0, self.count, int(apart[0]) if len(apart) else 0)
+
+    def one(self, number: int) -> tuple[Windows, Layout, NDArray[np.uint32]]:
+        """Returns a window, its batch and its number; of device-resident offsets among all windows."""
+        if self.offsets is None:
+            equal = self._equal(number, slice(None))
+            return equal, self._batch(number, self.count, 0), equal.numbers[number : number + 1]
+        equal = self._equal(number, slice(number, number + 1))
+        return equal, self._batch(number, 1, 0), equal.numbers
+
+    def _equal(self, number: int, kept: slice) -> Windows:
+        """Returns some windows with the extents of one."""
+        offsets = None if self.offsets is None else self.offsets[kept]
+        extents = tuple(self.extents[number].tolist())
+        known = self.offset_nbytes, self.offset_signed, self.fill
+        return Windows(extents, self.steps, self.flips[kept], offsets, *known)
+
+    def _batch(self, number: int, count: int, apart: int) -> Layout:
+        """Returns a batch of windows with the sizes of one, from its start on."""
+        sizes, strides = self.sizes[number].tolist(), self.strides[number].tolist()
+        return Layout.of((count, *sizes), (apart, *strides), int(self.starts[number]))
+
+
+class Side(NamedTuple):
+    """Places of boxes in one buffer, in elements: element c is at `starts + dot(c, strides)`."""
+
+    starts: Integers  # (B,)
+    strides: Integers  # (B, rank)
+
+    def ahead(self, indices: Integers) -> Side:
+        """The side from some indices of each box on, (B, rank)."""
+        return Side(self.starts + (indices * self.strides).sum(axis=1), self.strides)
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """Boxes to copy between two buffers; elements outside of the bounds of a box read as the fill."""
+
+    numbers: Integers  # (B,) windows that they are parts of
+    sizes: Integers  # (B, rank), none of them 0
+    source: Side
+    target: Side
+    lows: Integers  # (B, rank) first element inside of the source
+    highs: Integers  # (B, rank) one past the last
+    fill: bytes | None = None
+
+    @classmethod
+    def inside(cls, numbers: Integers, sizes: Integers, source: Side, target: Side) -> Boxes:
+        """Boxes that are wholly inside of the source."""
+        return cls(numbers, sizes, source, target, np.zeros_like(sizes), sizes)
+
+    def sides(self, change: Callable[[Side], Side]) -> tuple[Side, Side]:
+        """Both sides, changed."""
+        return change(self.source), change(self.target)
+
+    def of(self, kept: Any) -> Boxes:
+        """Some of them."""
+        sides = self.sides(lambda side: Side(side.starts[kept], side.strides[kept]))
+        bounds = self.lows[kept], self.highs[kept]
+        return Boxes(self.numbers[kept], self.sizes[kept], *sides, *bounds, self.fill)
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return int(self.sizes.shape[1])
+
+    def extents(self) -> list[tuple[Integers, Integers]]:
+        """The lowest element of each box on both sides, and one past the highest; in the source, inside.
+
+        Of boxes without elements in the source, they are the lowest of all boxes.
+        """
+        read = (self.highs > self.lows).all(axis=1)
+        found = []
+        for side, lows, highs in (
+            (self.source, self.lows, self.highs),
+            (self.target, 0 * self.lows, self.sizes),
+        ):
+            ends = np.stack([lows * side.strides, (highs - 1) * side.strides])
+            low, stop = (
+                side.starts + ends.min(axis=0).sum(axis=1),
+                side.starts + ends.max(axis=0).sum(axis=1) + 1,
+            )
+            if side is self.source:
+                lowest = low[read].min(initial=low[read][0]) if read.any() else 0
+                low, stop = np.where(read, low, lowest), np.where(read, stop, lowest)
+            found.append((low, stop))
+        return found
+
+    def clipped(self) -> Boxes:
+        """The parts inside of the bounds; without boxes that have none."""
+        inside = (self.highs > self.lows).all(axis=1)
+        kept = self.of(inside)
+        return Boxes.inside(
+            kept.numbers, kept.highs - kept.lows, *kept.sides(lambda side: side.ahead(kept.lows))
+        )
+
+    def coalesced(self) -> Boxes:
+        """The same copy in the fewest dimensions: forwards in the target, by its strides, and merged."""
+        backwards = self.target.strides < 0
+        ends = np.where(backwards, self.sizes - 1, 0)
+        source, target = self.sides(
+            lambda side: side.ahead(ends)._replace(strides=np.where(backwards, -1, 1) * side.strides)
+        )
+        lows = np.where(backwards, self.sizes - self.highs, self.lows)
+        highs = np.where(backwards, self.sizes - self.lows, self.highs)
+        several = (self.sizes > 1) | (lows > 0) | (highs < self.sizes)
+        kept = np.flatnonzero(several.any(axis=0))
+        order = kept[np.argsort(-target.strides[:, kept].max(axis=0, initial=0), kind="stable")]
+        columns = [
+            [values[:, axis] for values in (self.sizes, source.strides, target.strides, lows, highs)]
+            for axis in order
+        ]
+        merged: list[list[Integers]] = []
+        for outer in reversed(columns):
+            if merged:
+                size, read, written, low, high = merged[-1]
+                whole = (low == 0) & (high == size)
+                alone = (outer[0] == 1) | (size == 1)
+                joins = whole & (alone | ((outer[1] == read * size) & (outer[2] == written * size)))
+                if joins.all():
+                    single = size == 1
+                    merged[-1] = [
+                        outer[0] * size,
+                        np.where(single, outer[1], read),
+                        np.where(single, outer[2], written),
+                        outer[3] * size,
+                        outer[4] * size,
+                    ]
+                    continue
+            merged.append(outer)
+        shape = len(self.numbers), 0
+        stacked = [
+            np.stack(values, axis=1) if values else np.zeros(shape, np.int64)
+            for values in ([each[number] for each in reversed(merged)] for number in range(5))
+        ]
+        sizes, read, written, lows, highs = stacked
+        return Boxes(
+            self.numbers,
+            sizes,
+            Side(source.starts, read),
+            Side(target.starts, written),
+            lows,
+            highs,
+            self.fill,
+        )
+
+    def halved(self) -> Boxes:
+        """Both halves of each box, along the dimension of the greatest reach on either side."""
+        reaches = (self.sizes - 1) * np.maximum(np.abs(self.source.strides), np.abs(self.target.strides))
+        along = np.arange(self.rank) == np.argmax(reaches, axis=1)[:, None]
+        middle = np.where(along, self.sizes // 2, 0)
+        parts = []
+        for begin, size in ((0 * middle, np.where(along, middle, self.sizes)), (middle, self.sizes - middle)):
+            sides = self.sides(lambda side, begin=begin: side.ahead(begin))  # type: ignore[misc]
+            low, high = (np.clip(bound - begin, 0, size) for bound in (self.lows, self.highs))
+            parts.append(Boxes(self.numbers, size, *sides, low, high, self.fill))
+        return joined(*parts)
+
+
+def joined(one: Boxes, other: Boxes) -> Boxes:
+    """The boxes of both."""
+
+    def sides(first: Side, second: Side) -> Side:
+        return Side(*(np.concatenate(pair) for pair in zip(first, second, strict=True)))
+
+    numbers, sizes, lows, highs = (
+        np.concatenate([getattr(one, name), getattr(other, name)])
+        for name in ("numbers", "sizes", "lows", "highs")
+    )
+    return Boxes(
+        numbers,
+        sizes,
+        sides(one.source, other.source),
+        sides(one.target, other.target),
+        lows,
+        highs,
+        one.fill,
+    )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SizedDispatch(OnGrid):
+    """One dispatch of the kernel of windows of different sizes."""
+
+    boxes: Boxes  # in bytes from the starts of the bindings, their last dimension that of rows
+    pieces: Pieces
+    element_nbytes: int
+    apart: bool  # whether elements of a row are apart, or reversed, in the source
+    phases: int  # 0, or the bits of the first bytes of runs whose first word it copies
+    in_words: bool  # whether all places are words
+    device: Offsets | None = None  # where the GPU has them
+
+    @property
+    def memories(self) -> set[Memory]:
+        """The memories that it binds."""
+        return super().memories | ({self.device.table.memory} if self.device else set())
+
+    @property
+    def work(self) -> CostClass:
+        """Its cost class."""
+        return sized_class(self.element_nbytes, apart=self.apart, in_words=self.in_words)
+
+    @property
+    def invocation_nbytes(self) -> float:
+        """Bytes that an invocation writes on average."""
+        return self.nbytes / self.pieces.total
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Bytes that it writes, at most."""
+        if self.phases:
+            return WORD_NBYTES * self.pieces.total
+        return int(self.boxes.sizes.prod(axis=1).sum()) * self.element_nbytes
+
+    @property
+    def columns(self) -> int:
+        """Words of the table per window."""
+        offsets = 0 if self.device is None else 2 * len(self.device.strides_nbytes)
+        return FIXED_COLUMNS + DIMENSION_COLUMNS * (self.boxes.rank - 1) + offsets
+
+    @cached_property
+    def table(self) -> NDArray[np.uint32]:
+        """The table of the windows and the workgroups, as `wgsl/sized_windows.wgsl` says."""
+        boxes, pieces = self.boxes, self.pieces
+        outer = boxes.rank - 1
+        row = boxes.sizes[:, -1] * self.element_nbytes
+        bounds = (bound[:, -1] * self.element_nbytes for bound in (boxes.lows, boxes.highs))
+        columns = [
+            *(pieces.firsts, pieces.per_unit, *dividers(pieces.per_unit), pieces.each),
+            *(pieces.units, *dividers(pieces.units), pieces.unit_rows * row, pieces.run_rows),
+            *(row, *dividers(row)),
+            *(boxes.source.starts, boxes.target.starts, boxes.source.strides[:, -1], boxes.numbers, *bounds),
+        ]
+        inner = np.ones_like(row)
+        dimensions = []
+        for axis in range(outer - 1, -1, -1):
+            sides = boxes.source.strides[:, axis], boxes.target.strides[:, axis]
+            dimensions.append([inner, *dividers(inner), *sides, boxes.lows[:, axis], boxes.highs[:, axis]])
+            inner = inner * boxes.sizes[:, axis]
+        columns += [column for dimension in reversed(dimensions) for column in dimension]
+        if self.device is not None:
+            for highest, stride in zip(self.device.highest.T, self.device.strides_nbytes, strict=True):
+                columns += [highest[boxes.numbers], np.full_like(row, stride)]
+        of_windows = (np.stack(columns, axis=1) % 2**32).astype(np.uint32)
+        beginning = np.arange(0, pieces.total + self.share.workgroup_size, self.share.workgroup_size)
+        of_groups = np.searchsorted(pieces.firsts, beginning, side="right") - 1
+        return np.concatenate([of_windows.reshape(-1), of_groups.astype(np.uint32)])
+
+    def __str__(self) -> str:
+        sides = read_and_written(self.reads, self.writes)
+        rows = self.boxes.sizes[:, -1] * self.element_nbytes
+        low, high = int(rows.min()), int(rows.max())
+        span = f"{low:,} bytes" if low == high else f"{low:,} to {high:,} bytes"
+        nbytes = int((self.boxes.sizes.prod(axis=1) * self.element_nbytes).sum())
+        count = int(self.boxes.sizes[:, :-1].prod(axis=1).sum())
+        noun = f"window{'s' * (len(rows) != 1)}"
+        known = "" if self.device is None else ", offsets in device memory"
+        windows = f"{len(rows):,} {noun} of different sizes, {prefixed(nbytes)} in {count:,} rows of {span}"
+        table = f"table of {prefixed(self.table.nbytes)} uploaded with the submission"
+        return f"kernel {self.name} on {windows}{sides}, {table}{known}, {self.launch}: {self.reason}"
+
+
+class Offsets(NamedTuple):
+    """Device-resident offsets of windows."""
+
+    table: Table
+    windows: SizedWindows
+    highest: Integers  # (B, columns) greatest offsets, to which they are clamped
+    strides_nbytes: tuple[int, ...]  # of the tensor
+    inserts: bool  # whether they are of the target
+
+
+class Pieces(NamedTuple):
+    """How boxes are distributed over invocations, box by box: pieces of units of runs."""
+
+    run_rows: Integers  # per run
+    unit_rows: Integers  # per unit
+    units: Integers  # per run
+    per_unit: Integers  # pieces
+    each: Integers  # blocks of 16 bytes per piece
+    counts: Integers  # pieces of each box
+
+    @property
+    def firsts(self) -> Integers:
+        """Pieces of all boxes before."""
+        return np.cumsum(self.counts) - self.counts
+
+    @property
+    def total(self) -> int:
+        """Pieces of all boxes."""
+        return int(self.counts.sum())
+
+    @classmethod
+    def of(
+        cls, boxes: Boxes, run_rank: int, row_nbytes: Integers, most: int, aligned: bool, phases: int = 0
+    ) -> Pieces:
+        """Distributes boxes by units of whole rows, of about `most` blocks if rows are shorter.
+
+        Of a phase, which copies a word of each run, a run is one piece. If each piece is one block, a run is
+        one unit.
+        """
+        split = boxes.rank - run_rank
+        runs, run_rows = (part.prod(axis=1) for part in (boxes.sizes[:, :split], boxes.sizes[:, split:-1]))
+        nearest = (most * WIDEST_NBYTES + row_nbytes // 2) // row_nbytes
+        unit_rows = run_rows if phases or most == 1 else np.clip(nearest, 1, run_rows)
+        units = -(-run_rows // unit_rows)
+        touched = unit_rows * row_nbytes + (WIDEST_NBYTES - 1 if aligned else 2 * WIDEST_NBYTES - 2)
+        blocks = touched // WIDEST_NBYTES
+        per_unit = np.ones_like(blocks) if phases else -(-blocks // most)
+        return cls(run_rows, unit_rows, units, per_unit, -(-blocks // per_unit), runs * units * per_unit)
+
+
+def dividers(divisors: Integers) -> tuple[Integers, Integers]:
+    """Multipliers and shifts of divisors from 1 on, as `shaders.divider` has them."""
+    shifts = np.frexp(divisors - 1)[1].astype(np.int64)  # bits of a number, which is less than 2^53
+    multipliers = (2**32 * ((np.int64(1) << shifts) - divisors) // divisors + 1) % 2**32
+    return multipliers, shifts
+
+
+def sized_class(element_nbytes: int, *, apart: bool, in_words: bool) -> CostClass:
+    """The cost class of windows of different sizes."""
+    if apart:
+        return CostClass(Kernel.SIZED_WINDOWS, element_nbytes, ("strided",))
+    return CostClass(Kernel.SIZED_WINDOWS, WIDEST_NBYTES, () if in_words else ("unaligned",))
+
+
+def sets_of(windows: SizedWindows, tensor_sizes: tuple[int, ...], overlap: str) -> tuple[Integers, ...]:
+    """Returns windows to insert, by their numbers, in sets of disjoint ones; one set of all as none.
+
+    Refuses windows that overlap inside the tensor, and offsets that only the GPU knows, unless the last of
+    overlapping windows is to win, or they are promised to be disjoint.
+    """
+    check_overlap(overlap)
+    numbers = np.flatnonzero((windows.extents > 0).all(axis=1))
+    if overlap == "disjoint" or len(numbers) < 2:
+        return ()
+    if windows.offsets is None:
+        if overlap == "refuse":
+            raise WindowError(UNKNOWN_OVERLAP)
+        return tuple(numbers[:, None])
+    steps, places = np.array(windows.steps, np.int64), windows.offsets.astype(np.int64)
+    ends = np.minimum(places + windows.extents, tensor_sizes)  # elements outside are dropped
+    begins = np.where(places < 0, places % steps, places)
+    numbers = numbers[(begins < ends)[numbers].all(axis=1)]
+    remainders = (places % steps)[numbers]  # windows of different ones are disjoint
+    lows = np.hstack([begins[numbers], remainders])
+    highs = np.hstack([ends[numbers], remainders + 1])
+    pairs = crossing(lows, highs)
+    if overlap == "last":
+        found = in_layers(pairs, numbers)
+        return tuple(numbers[:, None] if found is None else found) if found is None or len(found) > 1 else ()
+    pair = next(pairs, None)
+    if pair is not None:
+        first, second = sorted(int(numbers[indices[0]]) for indices in pair)
+        raise WindowError(
+            f"windows {first} and {second} overlap, at offsets {tuple(places[first].tolist())} and "
+            f"{tuple(places[second].tolist())}, of extents {tuple(windows.extents[first].tolist())} and "
+            f"{tuple(windows.extents[second].tolist())}: move one of them, or let the later window win by "
+            'overlap="last"'
+        )
+    return ()

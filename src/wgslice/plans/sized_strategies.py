@@ -1,0 +1,456 @@
+"""The strategies of windows of different sizes, and the plan of the fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+
+from wgslice.errors import NoKernelError
+from wgslice.layout import Layout, whole_words
+from wgslice.plans.choose import Reason, Step, Strategy, choose, where
+from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
+from wgslice.plans.launch import share_of
+from wgslice.plans.overlaps import Insertion, insertion_of
+from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner
+from wgslice.plans.problem import LARGEST_BINDING_NBYTES, MAX_INVOCATIONS, UNPADDED, PlanContext
+from wgslice.plans.profiles import FAILED, Costs, Limits, all_disabled
+from wgslice.plans.sized import (
+    DIMENSION_COLUMNS,
+    FIXED_COLUMNS,
+    Boxes,
+    Integers,
+    Offsets,
+    Pieces,
+    Side,
+    SizedDispatch,
+    SizedWindows,
+    sets_of,
+    sized_class,
+)
+from wgslice.plans.steps import BufferCopies, Places, Span
+from wgslice.plans.window_strategies import plan_windows
+from wgslice.plans.windows import DROPPED
+
+PHASES = {1: (0b0010, 0b0100, 0b1000), 2: (0b0100,)}  # of runs that share words, by bytes per element
+
+
+@dataclass(frozen=True, eq=False)
+class SizedProblem:
+    """Boxes to copy, in elements from the bases of both sides."""
+
+    boxes: Boxes
+    sets: tuple[
+        Integers, ...
+    ]  # disjoint boxes in each, by their numbers; a later one overwrites earlier ones
+    itemsize: int
+    context: PlanContext
+    windows: SizedWindows | None = None  # that the boxes are of, if they can be copied one by one
+    tensor: Layout | None = None  # of these
+    batch: Layout | None = None
+    inserts: bool = False
+
+    @property
+    def limits(self) -> Limits:
+        """The device's limits."""
+        return self.context.limits
+
+    @property
+    def costs(self) -> Costs:
+        """The device's cost model."""
+        return self.limits.profile.costs
+
+    @property
+    def max_nbytes(self) -> int:
+        """Bytes that the largest binding holds at any alignment."""
+        most = min(self.limits.binding_nbytes, LARGEST_BINDING_NBYTES) // WIDEST_NBYTES * WIDEST_NBYTES
+        return most - self.limits.binding_alignment_nbytes
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all boxes."""
+        return int(self.boxes.sizes.prod(axis=1).sum()) * self.itemsize
+
+    @property
+    def offsets(self) -> Offsets | None:
+        """The device-resident offsets, if there are some."""
+        table, windows, tensor = self.context.table, self.windows, self.tensor
+        if table is None or windows is None or tensor is None:
+            return None
+        highest = np.array(tensor.sizes, np.int64) - windows.extents
+        strides = tuple(stride * self.itemsize for stride in tensor.strides)
+        return Offsets(table, windows, highest, strides, self.inserts)
+
+    @cached_property
+    def rows(self) -> Boxes:
+        """The boxes in the fewest dimensions, of which the last one is contiguous in the target."""
+        boxes = self.boxes.coalesced()
+        if boxes.rank and is_contiguous(boxes, boxes.target):
+            return boxes
+        one = np.ones((len(boxes.numbers), 1), np.int64)
+        sides = boxes.sides(lambda side: Side(side.starts, np.hstack([side.strides, one])))
+        bounds = np.hstack([boxes.lows, 0 * one]), np.hstack([boxes.highs, one])
+        return Boxes(boxes.numbers, np.hstack([boxes.sizes, one]), *sides, *bounds, boxes.fill)
+
+    @cached_property
+    def apart(self) -> bool:
+        """Whether elements of a row are apart, or reversed, in the source."""
+        return not is_contiguous(self.rows, self.rows.source)
+
+    @cached_property
+    def in_words(self) -> bool:
+        """Whether all rows are whole words on both sides."""
+        return self.itemsize % WORD_NBYTES == 0 or self.are_multiples(WORD_NBYTES)
+
+    def are_multiples(self, unit_nbytes: int) -> bool:
+        """Whether rows, their places and the distances of rows are multiples of a unit."""
+        rows, offsets = self.rows, self.offsets
+        outer = rows.sizes[:, :-1] > 1
+        places = [rows.sizes[:, -1], *(side.starts for side in (rows.source, rows.target))]
+        places += [side.strides[:, :-1][outer] for side in (rows.source, rows.target)]
+        multiples = all((place * self.itemsize % unit_nbytes == 0).all() for place in places)
+        return multiples and (offsets is None or not any(n % unit_nbytes for n in offsets.strides_nbytes))
+
+    @cached_property
+    def capacities(self) -> tuple[float, float]:
+        """Bytes that bindings of whole vectors hold of both sides."""
+        return self.context.source_capacity_nbytes, self.context.target_capacity_nbytes
+
+    def extents(self, boxes: Boxes) -> list[tuple[Integers, Integers]]:
+        """The bytes of each box on both sides; of offsets in device memory, all of the tensor."""
+        found = []
+        for number, (low, stop) in enumerate(boxes.extents()):
+            if self.offsets is not None and number == int(self.inserts):
+                assert self.tensor is not None
+                low, stop = np.full_like(low, self.tensor.lowest), np.full_like(low, self.tensor.stop)
+            found.append((low * self.itemsize, stop * self.itemsize))
+        return found
+
+    @cached_property
+    def padded(self) -> Integers:
+        """Which boxes end before the last whole vectors of both buffers."""
+        stops = (
+            stop <= most for (_, stop), most in zip(self.extents(self.rows), self.capacities, strict=True)
+        )
+        return np.logical_and(*stops)
+
+    @cached_property
+    def against_kernel(self) -> Reason | None:
+        """The reason against the kernel."""
+        if Kernel.SIZED_WINDOWS in self.limits.disabled:
+            return FAILED
+        if self.offsets is not None:
+            assert self.windows is not None
+            if self.windows.fill is not None:
+                return "offsets are in device memory, and elements outside are filled or dropped"
+            if max(int((stop - low).max()) for low, stop in self.extents(self.rows)) > self.max_nbytes:
+                return "the offsets are in device memory, and a side exceeds a storage binding"
+        if not self.padded.all() and (self.windows is None or len(self.sets) > 1 or not self.padded.any()):
+            return UNPADDED
+        return None
+
+
+def is_contiguous(boxes: Boxes, side: Side) -> bool:
+    """Whether elements along the last dimension are contiguous on one side."""
+    return bool(((side.strides[:, -1] == 1) | (boxes.sizes[:, -1] == 1)).all())
+
+
+# planners
+
+
+def extract_sized_planner(windows: SizedWindows) -> Planner:
+    """Returns a planner of copies from a tensor, the source, to a batch; equal windows as `plan_windows`."""
+    equal = windows.as_equal()
+    if equal is not None and equal[1].is_packed:
+        return partial(plan_equal, Insertion(equal[0], equal[0].numbers, contested=False), equal[1], False)
+    return partial(plan_sized, windows, (), False)
+
+
+def insert_sized_planner(windows: SizedWindows, tensor_sizes: tuple[int, ...], overlap: str) -> Planner:
+    """Returns a planner of copies from a batch, the source, to a tensor; equal windows as `plan_windows`."""
+    equal = windows.as_equal()
+    if equal is not None:
+        return partial(plan_equal, insertion_of(equal[0], tensor_sizes, overlap), equal[1], True)
+    return partial(plan_sized, windows, sets_of(windows, tensor_sizes, overlap), True)
+
+
+def plan_equal(
+    asked: Insertion,
+    batch: Layout,
+    inserts: bool,
+    source: Layout,
+    target: Layout,
+    itemsize: int,
+    context: PlanContext,
+) -> Plan:
+    """Returns the plan of windows of equal sizes, whose batch is in one dimension."""
+    sides = (batch.shifted(source.offset), target) if inserts else (source, batch.shifted(target.offset))
+    return plan_windows(asked, inserts, *sides, itemsize, context)
+
+
+def plan_sized(
+    windows: SizedWindows,
+    sets: tuple[Integers, ...],
+    inserts: bool,
+    source: Layout,
+    target: Layout,
+    itemsize: int,
+    context: PlanContext,
+) -> Plan:
+    """Returns the plan of windows of different sizes by the strategy of the least estimated time."""
+    tensor, batch = (target, source) if inserts else (source, target)
+    boxes = boxes_of(windows, tensor, batch, inserts)
+    problem = SizedProblem(boxes, sets, itemsize, context, windows, tensor, batch, inserts)
+    return plan_boxes(problem, source, target)
+
+
+def boxes_planner(boxes: Boxes) -> Planner:
+    """Returns a planner of boxes whose starts are counted from the first elements of both sides."""
+
+    def plan(source: Layout, target: Layout, itemsize: int, context: PlanContext, /) -> Plan:
+        sides = (
+            Side(boxes.source.starts + source.offset, boxes.source.strides),
+            Side(boxes.target.starts + target.offset, boxes.target.strides),
+        )
+        placed = Boxes(boxes.numbers, boxes.sizes, *sides, boxes.lows, boxes.highs, boxes.fill)
+        return plan_boxes(SizedProblem(placed, (), itemsize, context), source, target)
+
+    return plan
+
+
+def plan_boxes(problem: SizedProblem, source: Layout, target: Layout) -> Plan:
+    """Returns the plan of a problem."""
+    itemsize, nbytes = problem.itemsize, problem.nbytes
+    if not nbytes:
+        return Plan(nbytes, itemsize, itemsize, source, target, ())
+    choice = choose(problem, SIZED)
+    if choice is None:
+        against = problem.against_kernel
+        assert isinstance(against, str)
+        raise NoKernelError(all_disabled("windows of different sizes", problem.limits))
+    count = int(problem.boxes.sizes.prod(axis=1).sum())
+    return Plan(
+        nbytes,
+        itemsize,
+        itemsize,
+        source,
+        target,
+        choice.steps,
+        costs=problem.costs,
+        choice=choice,
+        shape=(count,),
+    )
+
+
+def boxes_of(windows: SizedWindows, tensor: Layout, batch: Layout, inserts: bool) -> Boxes:
+    """Returns windows as boxes; those in device memory from offsets of 0."""
+    firsts, moves, sizes = windows.firsts, windows.moves, windows.sizes
+    if windows.offsets is not None:
+        firsts = firsts + windows.offsets
+    strides = np.array(tensor.strides, np.int64)
+    of_tensor = Side(tensor.offset + firsts @ strides, moves * strides)
+    of_batch = Side(batch.offset + windows.starts, windows.strides)
+    lows, highs = np.zeros_like(sizes), sizes
+    if windows.fill is not None and windows.offsets is not None:
+        steps, extents = np.array(windows.steps, np.int64), np.array(tensor.sizes, np.int64)
+        forwards = -(firsts // steps), -((firsts - extents) // steps)
+        backwards = (firsts - extents) // steps + 1, firsts // steps + 1
+        lows, highs = (
+            np.clip(np.where(moves > 0, *bounds), 0, sizes)
+            for bounds in zip(forwards, backwards, strict=True)
+        )
+        highs = np.maximum(lows, highs)
+    sides = (of_batch, of_tensor) if inserts else (of_tensor, of_batch)
+    numbers = np.arange(windows.count)
+    fill = None if windows.fill is DROPPED else windows.fill
+    boxes = Boxes(numbers, sizes, *sides, lows, highs, fill).of((sizes > 0).all(axis=1))
+    return boxes.clipped() if inserts else boxes
+
+
+# the kernel
+
+
+def kernel_steps(problem: SizedProblem) -> Iterator[Step]:
+    """Yields dispatches of the kernel, and the steps of windows that end unpadded buffers."""
+    rows = problem.rows
+    for numbers in problem.sets or (None,):
+        kept = problem.padded if numbers is None else problem.padded & np.isin(rows.numbers, numbers)
+        for part in in_bindings(problem, rows.of(kept)):
+            yield from dispatches(problem, *part)
+    left = rows.numbers[~problem.padded]
+    for number in np.unique(left).tolist():
+        yield from window_steps(problem, number)
+
+
+def in_bindings(problem: SizedProblem, boxes: Boxes) -> Iterator[tuple[Boxes, Span, Span]]:
+    """Yields boxes with the bindings of both sides that hold them, halving those that none holds."""
+    limits = problem.limits
+    alignment = limits.binding_alignment_nbytes
+    most_pieces = min(limits.workgroups**2 * limits.profile.workgroup_size, MAX_INVOCATIONS)
+    most_boxes = limits.binding_nbytes // (WORD_NBYTES * (FIXED_COLUMNS + DIMENSION_COLUMNS * boxes.rank))
+    while len(boxes.numbers):
+        row_nbytes = boxes.sizes[:, -1] * problem.itemsize
+        most = limits.profile.window_blocks
+        pieces = Pieces.of(boxes, run_rank_of(boxes), row_nbytes, most, aligned=False).counts
+        extents = problem.extents(boxes)
+        long = (pieces > most_pieces) | np.logical_or(
+            *(stop - low > problem.max_nbytes for low, stop in extents)
+        )
+        halves = boxes.of(long).halved() if long.any() else None
+        left = np.flatnonzero(~long)
+        while left.size:
+            bases, chosen = [], left
+            for low, stop in extents:
+                base = int(low[chosen].min()) // alignment * alignment
+                chosen = chosen[stop[chosen] <= base + problem.max_nbytes + alignment]
+                bases.append(base)
+            chosen = chosen[:most_boxes]
+            chosen = chosen[np.cumsum(pieces[chosen]) <= most_pieces]
+            of_source, of_target = (
+                Span(base, max(whole_words(int(stop[chosen].max()) - base), WORD_NBYTES)).in_whole(
+                    WIDEST_NBYTES
+                )
+                for base, (_, stop) in zip(bases, extents, strict=True)
+            )
+            yield boxes.of(chosen), of_source, of_target
+            left = np.setdiff1d(left, chosen, assume_unique=True)
+        if halves is None:
+            return
+        boxes = halves
+
+
+def run_rank_of(boxes: Boxes) -> int:
+    """Returns how many of the last dimensions follow one another without gaps in the target."""
+    sizes, strides = boxes.sizes, boxes.target.strides
+    count = 1
+    extents = sizes[:, -1]
+    while count < boxes.rank:
+        axis = boxes.rank - count - 1
+        if not ((strides[:, axis] == extents) | (sizes[:, axis] == 1)).all():
+            break
+        extents = extents * sizes[:, axis]
+        count += 1
+    return count
+
+
+def dispatches(problem: SizedProblem, boxes: Boxes, source: Span, target: Span) -> Iterator[SizedDispatch]:
+    """Yields the dispatches of some boxes: one, and further ones for words that runs share."""
+    itemsize, run_rank = problem.itemsize, run_rank_of(boxes)
+    of_source, of_target = (
+        Side(side.starts * itemsize - span.offset_nbytes, side.strides * itemsize)
+        for side, span in ((boxes.source, source), (boxes.target, target))
+    )
+    in_bytes = replace(boxes, source=of_source, target=of_target)
+    outer = in_bytes.rank - run_rank
+    several = in_bytes.sizes[:, :outer] > 1
+    places = [in_bytes.target.starts, in_bytes.target.strides[:, :outer][several]]
+    if problem.offsets is not None and problem.inserts:
+        places.append(np.array(problem.offsets.strides_nbytes))
+    aligned, whole = (
+        not any((place % unit).any() for place in places) for unit in (WIDEST_NBYTES, WORD_NBYTES)
+    )
+    phases: tuple[int, ...] = ()
+    row_nbytes = boxes.sizes[:, -1] * itemsize
+    shortest = int((boxes.sizes[:, outer:-1].prod(axis=1) * row_nbytes).min())
+    if not whole:
+        phases = PHASES[itemsize] if shortest < WORD_NBYTES else (0b1110,)
+    most = problem.limits.profile.window_blocks
+    bounded = bool((boxes.lows > 0).any() or (boxes.highs < boxes.sizes).any())
+    order = "apart or reversed" if problem.apart else "contiguous"
+    reason = f"window rows ({order}), in vectors of 16 bytes of the output"
+    heads = "first words of rows that share them with others"
+    for phase in (0, *phases):
+        pieces = Pieces.of(in_bytes, run_rank, row_nbytes, most, aligned, phase)
+        yield SizedDispatch(
+            kernel=Kernel.SIZED_WINDOWS,
+            source_binding=source,
+            target_binding=target,
+            share=share_of(problem.limits, len(row_nbytes), 1, most, pieces.total),
+            reason=heads if phase else reason,
+            boxes=in_bytes if bounded else replace(in_bytes, fill=None),
+            pieces=pieces,
+            element_nbytes=itemsize,
+            apart=problem.apart,
+            phases=phase,
+            in_words=problem.in_words,
+            device=problem.offsets,
+        )
+
+
+def least_seconds(problem: SizedProblem) -> float:
+    """Lower bound of the seconds of the kernel; inf if its cost class is unknown."""
+    kind = sized_class(problem.itemsize, apart=problem.apart, in_words=problem.in_words)
+    return problem.costs.least_seconds(kind, problem.nbytes)
+
+
+# buffer copies
+
+
+def against_copies(problem: SizedProblem) -> Reason | None:
+    """Returns why windows are not buffer copies, or None."""
+    rows = problem.rows
+    if problem.context.table is not None:
+        return "the offsets are in device memory"
+    if not problem.context.buffer_copies:
+        return "a buffer lacks usage COPY_SRC or COPY_DST"
+    if rows.rank > 1:
+        return "rows of a window are not contiguous"
+    if problem.apart or (rows.lows > 0).any() or (rows.highs < rows.sizes).any():
+        return "elements of a window row are apart or outside"
+    return None if problem.are_multiples(WORD_NBYTES) else f"windows are unaligned to {WORD_NBYTES} bytes"
+
+
+def copying_seconds(problem: SizedProblem) -> float:
+    """Estimated seconds of a buffer copy of each window."""
+    costs = problem.costs
+    return len(problem.boxes.numbers) * costs.copy_s + problem.nbytes / costs.copy_bytes_per_s
+
+
+def buffer_copies(problem: SizedProblem) -> Iterator[Step]:
+    """Yields a buffer copy of each window, together those of one length."""
+    rows = problem.rows
+    for numbers in problem.sets or (None,):
+        boxes = rows if numbers is None else rows.of(np.isin(rows.numbers, numbers))
+        sizes = boxes.sizes[:, 0]
+        for size in np.unique(sizes).tolist():
+            read, written = (
+                Places(side.starts[sizes == size] * problem.itemsize) for side in (boxes.source, boxes.target)
+            )
+            yield BufferCopies(
+                read, written, size * problem.itemsize, reason="windows of contiguous words on both sides"
+            )
+
+
+# windows one by one
+
+
+def window_steps(problem: SizedProblem, number: int) -> Sequence[Step]:
+    """Returns the steps of one window."""
+    windows, tensor, batch = problem.windows, problem.tensor, problem.batch
+    assert windows is not None
+    assert tensor is not None
+    assert batch is not None
+    one, part, numbers = windows.one(number)
+    sides = (batch, tensor) if problem.inserts else (tensor, batch)
+    asked = Insertion(one, numbers, contested=False)
+    return plan_equal(asked, part, problem.inserts, *sides, problem.itemsize, problem.context).steps
+
+
+def each_window(problem: SizedProblem) -> Iterator[Step]:
+    """Yields the steps of each window, in order."""
+    for number in np.unique(problem.boxes.numbers).tolist():
+        yield from window_steps(problem, number)
+
+
+SIZED: tuple[Strategy[SizedProblem], ...] = (
+    Strategy(COPY_PER_WINDOW, against_copies, copying_seconds, buffer_copies),
+    Strategy(Kernel.SIZED_WINDOWS.value, lambda problem: problem.against_kernel, least_seconds, kernel_steps),
+    Strategy(
+        "window by window",
+        where(lambda problem: problem.windows is not None and problem.against_kernel is not None),
+        lambda problem: len(problem.boxes.numbers) * min(problem.costs.copy_s, problem.costs.dispatch_s),
+        each_window,
+    ),
+)

@@ -1,0 +1,200 @@
+// sized_windows: copies many windows of different sizes, between a tensor and places of their own, in blocks of 16 bytes
+// of the target.
+//
+//   invocation n  ->  piece n - f of the window with the greatest first piece f up to n
+//   piece p       ->  piece p % pieces of unit p / pieces of the window: `each` of the blocks that begin in the unit
+//   unit          ->  consecutive rows of a run, which the last of its blocks may exceed
+//
+// An invocation owns whole blocks inside of a run, and shares the first and the last with other runs or with bytes
+// outside all windows: it writes words of these. Words that two runs share are written in phases: of a run that begins
+// at byte q > 0 of a word, another dispatch copies that word, since several runs may end and begin in it.
+
+// A place is a byte from the start of a binding. A row is contiguous in the target; a run is one or more rows of a window
+// that follow one another without gaps in the target. The table has `columns` words for each window, then one for each
+// workgroup and one more: the window of its first piece.
+struct Sized {
+    fill: vec4<u32>, // the value outside of the tensor, repeated
+    count: u32,      // windows
+    pieces: u32,     // of all windows
+    rank: u32,       // dimensions before those of a row
+    columns: u32,    // words of the table per window
+    offsets: u32,    // offsets per window, where they are in device memory
+    phases: u32,     // bits q of 1 to 3: first words of runs that begin at byte q; 0: all else
+    unused_0: u32,   // padding to 16 bytes
+    unused_1: u32,   // padding to 16 bytes
+}
+
+@group(0) @binding(0) var<uniform> copy: Sized;
+@group(0) @binding(3) var<storage, read> table: array<u32>;
+
+// Columns of the table. A divisor is followed by its multiplier and its shift.
+const FIRST_PIECE: u32 = 0u; // pieces of all windows before
+const PIECES: u32 = 1u;      // divisor: pieces per unit
+const EACH: u32 = 4u;        // blocks per piece
+const UNITS: u32 = 5u;       // divisor: units per run
+const UNIT_BYTES: u32 = 8u;  // of all units of a run but its last
+const RUN_ROWS: u32 = 9u;    // rows per run
+const ROW_BYTES: u32 = 10u;  // divisor: bytes per row
+const SOURCE: u32 = 13u;     // place of the first element, modulo 2^32
+const TARGET: u32 = 14u;     // place of the first element, modulo 2^32
+const DISTANCE: u32 = 15u;   // source places between elements of a row, modulo 2^32
+const NUMBER: u32 = 16u;     // window index, among all windows
+const LOW: u32 = 17u;        // bytes of a row before those inside of the tensor
+const HIGH: u32 = 18u;       // bytes of a row up to the end of those
+const DIMENSIONS: u32 = 19u; // COLUMNS words for each: divisor, the rows per index; source and target places per index, and
+const COLUMNS: u32 = 7u;     // the first index inside of the tensor and one past the last
+
+override element_bytes: u32 = 4u; // bytes per element, where they are apart in the source: 1, 2, 4, 8 or 16
+override apart: bool = false;     // whether elements of a row are apart, or reversed, in the source
+override filled: bool = false;    // whether some window extends outside of the tensor
+override placed: u32 = 0u;        // side with offsets in device memory: 1 the source, 2 the target, 0 neither
+
+// A row, as bytes.
+struct SizedRow {
+    source: u32, // place of its first element, modulo 2^32
+    start: u32,  // place of its first byte in the target
+    low: u32,    // first byte inside of the tensor, from the row's start
+    high: u32,   // one past the last
+}
+
+// The position in the table of the window that has piece n, among those of a workgroup.
+fn find_window(n: u32, group: u32) -> u32 {
+    let of_groups = copy.count * copy.columns;
+    var window = table[of_groups + group];
+    var stop = table[of_groups + group + 1u] + 1u;
+    while (stop - window > 1u) {
+        let middle = (window + stop) / 2u;
+        let is_later = table[middle * copy.columns + FIRST_PIECE] > n;
+        window = select(middle, window, is_later);
+        stop = select(stop, middle, is_later);
+    }
+    return window * copy.columns;
+}
+
+// The places that a window's offsets in device memory add, if there are some.
+fn offset_places(window: u32) -> u32 {
+    var places = 0u;
+    for (var d = 0u; d < copy.offsets; d++) {
+        let column = window + DIMENSIONS + copy.rank * COLUMNS + 2u * d; // the greatest offset, and places per index
+        let offset = read_offset(table[window + NUMBER] * copy.offsets + d);
+        places += u32(clamp(offset, 0, bitcast<i32>(table[column]))) * table[column + 1u]; // modulo 2^32
+    }
+    return places;
+}
+
+fn find_sized_row(window: u32, number: u32, added: u32) -> SizedRow {
+    var row = SizedRow(table[window + SOURCE], table[window + TARGET], table[window + LOW], table[window + HIGH]);
+    row.source += select(0u, added, placed == 1u);
+    row.start += select(0u, added, placed == 2u);
+    var rest = number;
+    for (var d = 0u; d < copy.rank; d++) {
+        let column = window + DIMENSIONS + d * COLUMNS;
+        let c = divide(rest, table[column + 1u], table[column + 2u]);
+        rest -= c * table[column];
+        row.source += c * table[column + 3u]; // modulo 2^32
+        row.start += c * table[column + 4u];
+        let inside = !filled || (c >= table[column + 5u] && c < table[column + 6u]);
+        row.high = select(row.low, row.high, inside);
+    }
+    return row;
+}
+
+// The 16 bytes at byte `position` of a row, at least -15; bytes outside of the row are arbitrary.
+fn read_sized_row(row: SizedRow, position: u32, distance: u32) -> vec4<u32> {
+    if (!apart) {
+        return filled_block(row, position, block_at(row.source + position));
+    }
+    var value = vec4(0u);
+    let bytes = min(element_bytes, 4u); // per element within a word
+    for (var i = 0u; i < 16u; i += bytes) {
+        let element = bitcast<u32>(bitcast<i32>(position + i) / i32(element_bytes));
+        let place = row.source + element * distance + i % element_bytes; // modulo 2^32
+        let word = source_block(place / 16u)[place / 4u % 4u] >> (place % 4u * 8u);
+        value[i / 4u] = insertBits(value[i / 4u], word, i % 4u * 8u, bytes * 8u);
+    }
+    return filled_block(row, position, value);
+}
+
+// A block of a row, with the fill in place of its bytes outside of the tensor.
+fn filled_block(row: SizedRow, position: u32, block: vec4<u32>) -> vec4<u32> {
+    if (!filled) { return block; }
+    let low = clamp(bitcast<i32>(row.low - position), 0, 16);
+    let high = clamp(bitcast<i32>(row.high - position), low, 16);
+    let read = mask(bitcast<u32>(low), bitcast<u32>(high));
+    return (block & read) | (copy.fill & ~read);
+}
+
+// Writes the bytes from `start` to before `stop` of a block, without those of a first word that is of another phase.
+fn write_words(block: u32, value: vec4<u32>, start: u32, stop: u32) {
+    let base = block * 16u;
+    let inside = mask(clamp(start, base, base + 16u) - base, clamp(stop, base, base + 16u) - base);
+    for (var i = 0u; i < 4u; i++) {
+        if ((inside[i] & select(0xffu, 0xffffffffu, copy.phases != 0u)) != 0u) {
+            target_blocks[block][i] = (target_blocks[block][i] & ~inside[i]) | (value[i] & inside[i]);
+        }
+    }
+}
+
+@compute @workgroup_size(workgroup_size)
+fn sized_windows(own: Invocation) {
+    let n = invocation_number(own.group, own.groups, own.index);
+    if (n >= copy.pieces) { return; }
+    let window = find_window(n, group_number(own.group, own.groups));
+    let added = offset_places(window);
+    let piece = n - table[window + FIRST_PIECE];
+    let unit = divide(piece, table[window + PIECES + 1u], table[window + PIECES + 2u]);
+    let run = divide(unit, table[window + UNITS + 1u], table[window + UNITS + 2u]);
+    let unit_in_run = unit - run * table[window + UNITS];
+    let run_row = run * table[window + RUN_ROWS];
+    let start = find_sized_row(window, run_row, added).start; // of the run
+    let row_bytes = table[window + ROW_BYTES];
+    let end = start + table[window + RUN_ROWS] * row_bytes;
+    let unit_start = start + unit_in_run * table[window + UNIT_BYTES];
+    let whole = select((unit_start + 15u) / 16u, start / 16u, unit_in_run == 0u); // its first block
+    let first = whole + (piece - unit * table[window + PIECES]) * table[window + EACH];
+    let begin = max(start, first * 16u);
+    let unit_stop = min(end, (unit_start + table[window + UNIT_BYTES] + 15u) / 16u * 16u);
+    var stop = min(unit_stop, (first + table[window + EACH]) * 16u);
+    if (copy.phases != 0u) {
+        stop = select(begin, min(end, (start + 3u) / 4u * 4u), extractBits(copy.phases, start % 4u, 1u) == 1u);
+    }
+    var head = vec4(0u);
+    var value = vec4(0u);
+    var place = begin;
+    while (place < stop) {
+        let number = divide(place - start, table[window + ROW_BYTES + 1u], table[window + ROW_BYTES + 2u]);
+        let row = find_sized_row(window, run_row + number, added);
+        let row_start = start + number * row_bytes;
+        let row_stop = min(row_start + row_bytes, stop);
+        let distance = table[window + DISTANCE];
+        var block = place / 16u;
+        if (place % 16u != 0u) {
+            let own_mask = mask_from(place, block);
+            value = (value & ~own_mask) | (read_sized_row(row, block * 16u - row_start, distance) & own_mask);
+            if (block * 16u < start) {
+                head = value;
+            } else if (block * 16u + 16u <= row_stop) {
+                target_blocks[block] = value;
+            }
+            block++;
+        }
+        let source = row.source - row_start; // of byte 0 of the target
+        var near = block_after(source + block * 16u, 0u);
+        for (; block * 16u + 16u <= row_stop; block++) {
+            if (apart) {
+                target_blocks[block] = read_sized_row(row, block * 16u - row_start, distance);
+            } else {
+                let far = block_after(source + block * 16u, 1u);
+                target_blocks[block] = filled_block(row, block * 16u - row_start, join(near, far, source % 16u));
+                near = far;
+            }
+        }
+        if (block * 16u < row_stop) {
+            value = read_sized_row(row, block * 16u - row_start, distance);
+        }
+        place = row_stop;
+    }
+    if (begin >= stop) { return; }
+    if (begin == start && start % 16u != 0u) { write_words(start / 16u, head, start, stop); }
+    if (stop % 16u != 0u && stop / 16u * 16u >= start) { write_words(stop / 16u, value, stop / 16u * 16u, stop); }
+}
