@@ -109,8 +109,8 @@ fn read_sized_row(row: SizedRow, position: u32, distance: u32) -> vec4<u32> {
     for (var i = 0u; i < 16u; i += bytes) {
         let element = bitcast<u32>(bitcast<i32>(position + i) / i32(element_bytes));
         let place = row.source + element * distance + i % element_bytes; // modulo 2^32
-        let word = source_block(place / 16u)[place / 4u % 4u] >> (place % 4u * 8u);
-        value[i / 4u] = insertBits(value[i / 4u], word, i % 4u * 8u, bytes * 8u);
+        let read = extractBits(source_block(place / 16u)[place / 4u % 4u], place % 4u * 8u, bytes * 8u);
+        value |= select(vec4(0u), vec4(read << (i % 4u * 8u)), vec4(0u, 1u, 2u, 3u) == vec4(i / 4u));
     }
     return filled_block(row, position, value);
 }

@@ -176,7 +176,7 @@ HEIGHTS, BREADTHS = np.array([1, 3, 2, 0, 4, 1]), np.array([1, 9, 17, 5, 2, 33])
 
 @dataclass(frozen=True)
 class SizedCase:
-    """Windows of different sizes of a picture; inserted windows are below each other."""
+    """Windows of different sizes of a picture, below each other, or beside each other without gaps."""
 
     inserts: bool
     width: int  # bytes per element
@@ -186,10 +186,13 @@ class SizedCase:
     skip: int = 0  # elements before input and output
     step: int = 1  # pixels of the picture between neighbours of a row
     offset_dtype: str | None = None  # of device-resident offsets
+    beside: bool = False  # whether windows are beside each other, so that rows share words
 
     @property
     def picture(self) -> Layout:
         """The layout of the picture."""
+        if self.beside:
+            return Layout.packed((int(HEIGHTS.max()), int(BREADTHS.sum()), self.channels), self.skip)
         breadth = (int(BREADTHS.max()) - 1) * self.step + 1 + MARGIN
         return Layout.packed((int(HEIGHTS.sum()), breadth, self.channels), self.skip)
 
@@ -208,6 +211,8 @@ class SizedCase:
     def offsets(self) -> NDArray[np.int64]:
         """Offsets of each window; those with elements are below each other."""
         number = np.arange(len(HEIGHTS))
+        if self.beside:
+            return np.stack([0 * number, np.cumsum(BREADTHS) - BREADTHS, 0 * number], axis=1)
         columns = number * 3 % (MARGIN + 1) - number % 2 * self.outside
         return np.stack([np.cumsum(HEIGHTS) - HEIGHTS, columns, 0 * number], axis=1)
 
@@ -274,6 +279,8 @@ def sized_cases() -> Iterator[SizedCase]:
         yield SizedCase(inserts, width, 1, True, skip=1, step=2)
     for inserts, dtype, width in product(both, ("int64", "uint16", "int8"), (1, 4)):
         yield SizedCase(inserts, width, 3, skip=1, offset_dtype=dtype)
+    for width, channels, skip in product((1, 2), (1, 3), (0, 1)):
+        yield SizedCase(True, width, channels, skip=skip, beside=True)
 
 
 def window_trials(limits: Limits) -> Iterator[Trial]:
