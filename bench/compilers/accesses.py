@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from reference.indexed import trace_indexed
 from reference.memory import Accesses, Trace
 from reference.plans import trace
+from reference.sized import trace_sized
 from reference.windows import trace_windows
 
 from bench.cases import Case
 from bench.compilers.planned import offsets_of, planned
 from wgslice.plans.indexed import IndexedDispatch
+from wgslice.plans.sized import SizedDispatch
 from wgslice.plans.steps import Dispatch, OnGrid
 from wgslice.plans.windows import WindowDispatch
 
@@ -72,6 +74,8 @@ def traced(case: Case, step: OnGrid) -> tuple[Trace, float]:
         return trace_windows(some, source, target, offsets_of(case)), scale
     if isinstance(some, IndexedDispatch):
         return trace_indexed(some, source, target, None), scale
+    if isinstance(some, SizedDispatch):
+        return trace_sized(some, source, target, None), scale
     assert isinstance(some, Dispatch)
     return trace(some, source, target), scale
 

@@ -17,6 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from reference.indexed import trace_indexed
 from reference.plans import trace
+from reference.sized import trace_sized
 from reference.windows import trace_windows
 
 from bench.compilers.accesses import WAVES, moved_nbytes, sampled
@@ -29,6 +30,7 @@ from bench.probes import probes
 from wgslice.plans.choose import Dispatched
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.profiles import ClassCost, CostClass
+from wgslice.plans.sized import SizedDispatch
 from wgslice.plans.steps import Dispatch
 from wgslice.plans.windows import WindowDispatch
 
@@ -38,8 +40,11 @@ COMPILER = "AMD NAVI21"  # whose inverse throughput counts
 PROBE_NBYTES = 2**22
 
 # How loops begin that go round once on a GPU, but for some invocations: over the rows and the words of one
-# that takes a single word, and over the ends of its row.
-ONCE = ("while (element < stop)", "for (var word = ", "for (var left = edges.count")
+# that takes a single word or block, over the ends of its row, and over the windows of a workgroup.
+ONCE = (
+    *("while (element < stop)", "for (var word = ", "for (var left = edges.count"),
+    *("while (place < stop)", "for (; block * 16u", "while (stop - window > 1u)"),
+)
 
 # Of each class of work its dispatches, each with the name that its cycles are known by.
 Steps: TypeAlias = Mapping[CostClass, Sequence[tuple[str, Dispatched]]]
@@ -59,6 +64,8 @@ def seconds(step: Dispatched, cycles: float) -> float:
         traced = trace_windows(some, source, target, some.windows.offsets.astype(np.int64))
     elif isinstance(some, IndexedDispatch):
         traced = trace_indexed(some, source, target, None)
+    elif isinstance(some, SizedDispatch):
+        traced = trace_sized(some, source, target, None)
     else:
         assert isinstance(some, Dispatch)
         traced = trace(some, source, target)
@@ -104,7 +111,7 @@ def main() -> int:
         for step in probe.steps(PROBE_NBYTES, LIMITS):
             variant = variant_of(str(probe.work), step)
             named.append((f"{variant.entry_point}-{len(chosen)}", step))
-            is_of_windows = isinstance(step, WindowDispatch | IndexedDispatch)
+            is_of_windows = isinstance(step, WindowDispatch | IndexedDispatch | SizedDispatch)
             chosen.append(replace(variant, text=once(variant.text)) if is_of_windows else variant)
         steps[probe.work] = named
     with tempfile.TemporaryDirectory() as folder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -160,7 +161,8 @@ def trace_sized(
     """Map the invocations of the kernel to what they load and store; nothing is written."""
     read, kept = Observed(bound(source, step.source_binding)), Observed(bound(target, step.target_binding))
     copier = Copier(step, read, kept, offsets)
-    for n in range(step.pieces.total):
+    invocations = prod(step.share.workgroups) * step.share.workgroup_size
+    for n in range(min(step.pieces.total, invocations)):
         copier.copy(n)
     words, values, owners = zip(*copier.writes, strict=True) if copier.writes else ((), (), ())
     content = np.frombuffer(b"".join(values), f"V{WORD_NBYTES}")

@@ -297,9 +297,10 @@ def by_buffer(tensors: list[Tensor]) -> list[tuple[list[int], BoundLayout, Packi
 def prepared_insertion(
     overlap: str, tensor_sizes: tuple[int, ...], *arguments: Any
 ) -> tuple[SizedWindows, Planner]:
-    """Return the windows of packed arrays, and the planner of their insertion."""
-    offsets, sizes, strides, outside, itemsize = arguments
-    windows = sized_insertion(offsets, sizes, tensor_sizes, strides, outside, packed_windows(sizes, itemsize))
+    """Return windows at starts and strides in a batch, and the planner of their insertion."""
+    offsets, sizes, strides, outside, starts, batch_strides = arguments
+    packing = Packing(starts, batch_strides, 0)
+    windows = sized_insertion(offsets, sizes, tensor_sizes, strides, outside, packing)
     return windows, insert_sized_planner(windows, tensor_sizes or (1,), overlap)
 
 
@@ -326,14 +327,9 @@ def insert_sized(
     table = OnGpu(offsets.shape, offsets.dtype) if isinstance(offsets, Tensor) else as_table(offsets)
     listed = checked_windows(x, windows)
     sizes = np.array([each.shape for each in listed], np.int64).reshape(len(listed), -1)
-    arguments = overlap, x.shape, table, sizes, strides, outside, x.itemsize
     source, packing = gathered(x.device, x.dtype, listed)
+    arguments = overlap, x.shape, table, sizes, strides, outside, packing.starts, packing.strides
     boxes, planner, planning = prepared_insertion(*arguments)
-    if packing is not None:
-        strides_of = packing.strides if x.ndim else np.ones_like(boxes.extents)
-        boxes = replace(boxes, starts=packing.starts, strides=strides_of)
-        planner = insert_sized_planner(boxes, x.shape or (1,), overlap)
-        planning = plan_anew
     on_gpu = offsets.bound_layout if isinstance(offsets, Tensor) and boxes.offsets is None else None
     target = (x if x.ndim else x[None]).bound_layout
     run(x.device, planner, source, target, on_gpu, planning=planning)
@@ -356,8 +352,8 @@ def checked_windows(x: Tensor, windows: list[Any]) -> list[Tensor | NDArray[Any]
 
 def gathered(
     device: Device, dtype: DType, windows: list[Tensor | NDArray[Any]]
-) -> tuple[BoundLayout, Packing | None]:
-    """Return one buffer with all windows, and their places unless they are packed.
+) -> tuple[BoundLayout, Packing]:
+    """Return one buffer with all windows, and their places in it.
 
     Tensors of one buffer stay where they are; others are copied into a new one.
     """
@@ -367,16 +363,12 @@ def gathered(
     if len(tensors) == len(windows):
         buffers = by_buffer(tensors)
         if len(buffers) == 1:
-            ((_, source, found),) = buffers
-            several = sizes > 1
-            known = np.array_equal(found.starts, packing.starts) and found.size <= packing.size
-            same = known and np.array_equal(found.strides[several], packing.strides[several])
-            return source, None if same else found
+            return buffers[0][1:]
     if not tensors:
         packed = np.zeros(packing.size, dtype)
         for window, start in zip(windows, packing.starts.tolist(), strict=True):
             packed[start : start + window.size] = np.asarray(window).reshape(-1)
-        return uploaded(device, packed), None
+        return uploaded(device, packed), packing
     target = allocate((packing.size,), dtype, device, zeroed=False)
     copies = []
     for window, start in zip(windows, packing.starts.tolist(), strict=True):
@@ -386,7 +378,7 @@ def gathered(
             moved = read.layout.shifted(read.offset_nbytes // dtype.itemsize)
             copies.append((read.buffer, moved, target.memory, layout))
     run_copies(device, dtype.itemsize, copies)
-    return target.bound_layout._replace(fresh=True), None
+    return target.bound_layout._replace(fresh=True), packing
 
 
 # padding
@@ -443,10 +435,10 @@ def pad_windows(
         filled = repeated_bytes(fill, first.dtype)
         output = allocate((len(listed), *box), first.dtype, first.device, zeroed=False)
         source, packing = gathered(first.device, first.dtype, listed)
-        packing = packing or packed_windows(sizes, first.itemsize)
-        planner = padding_planner(sizes, box, packing, filled)
+        prepared = prepared_padding(sizes, box, packing.starts, packing.strides, filled)
+        target = output.bound_layout._replace(fresh=True)
         try:
-            run(first.device, planner, source, output.bound_layout._replace(fresh=True), planning=plan_anew)
+            run(first.device, prepared.planner, source, target, planning=prepared.planning)
         except NoKernelError:  # disabled, or the source ends inside a vector of 16 bytes: in two steps
             output[...] = np.frombuffer(filled, first.dtype)[0]
             offsets = np.zeros((len(listed), len(box) + 1), np.int64)
@@ -455,17 +447,21 @@ def pad_windows(
         return output
 
 
-def padding_planner(sizes: Table, box: tuple[int, ...], packing: Packing, fill: bytes) -> Planner:
-    """Return the planner of windows that are each at the start of a box, of which the rest is filled."""
+@cached_by_value
+def prepared_padding(
+    sizes: Table, box: tuple[int, ...], source_starts: Table, source_strides: Table, fill: bytes
+) -> tuple[Boxes, Planner]:
+    """Return windows that are each at the start of a box, of which the rest is filled, and their planner."""
     count, whole = len(sizes), Layout.packed((len(sizes), *box))
     boxes = np.broadcast_to(np.array(box, np.int64), sizes.shape)
     starts = np.arange(count) * np.int64(whole.strides[0] if count > 1 else 0)
     target = Side(starts, np.broadcast_to(np.array(whole.strides[1:], np.int64), sizes.shape))
-    source = Side(packing.starts, packing.strides)
+    source = Side(source_starts, source_strides)
     kept = np.full(count, 0 not in box)
     empty = (sizes == 0).any(axis=1, keepdims=True)
     highs = np.where(empty, 0, sizes)
-    return boxes_planner(Boxes(np.arange(count), boxes, source, target, 0 * highs, highs, fill).of(kept))
+    padded = Boxes(np.arange(count), boxes, source, target, 0 * highs, highs, fill).of(kept)
+    return padded, boxes_planner(padded)
 
 
 @fitted()
