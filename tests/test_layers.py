@@ -155,7 +155,14 @@ def test_imports_of_the_bench_have_no_cycle() -> None:
     TopologicalSorter(graph).prepare()  # raises CycleError
 
 
-HOST = {"wgpu": {"gpu.native"}, "wgslice.gpu.native": {"gpu.host"}}  # who may import what
+HOST = {  # who may import what
+    "wgpu": {"gpu.native"},
+    "pyodide": {"gpu.browser", "gpu.navigator"},
+    "js": {"gpu.browser"},
+    "wgslice.gpu.native": {"gpu.host"},
+    "wgslice.gpu.browser": {"gpu.host"},
+    "wgslice.gpu.navigator": {"gpu.browser"},
+}
 
 
 def uses(path: Path, package: str) -> bool:
@@ -169,7 +176,7 @@ def test_every_folder_states_its_purpose() -> None:
         assert docstring, f"{folder} has no docstring"
 
 
-def test_one_file_imports_wgpu_and_one_chooses_it() -> None:
+def test_hosts_import_their_libraries_and_one_file_chooses() -> None:
     importers = {
         package: {name for name, path in modules().items() if uses(path, package)} for package in HOST
     }
@@ -184,6 +191,8 @@ def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
         "dask": {"dask"},
         "demo": {"matplotlib"},
         "einops": {"einops"},
+        "gpu.browser": {"js", "pyodide"},  # of the browser's Python
+        "gpu.navigator": {"pyodide"},
         "calibration.store": {"platformdirs"},
         "onnx": {"google", "onnx"},  # protobuf comes with onnx
         "onnx.graph": {"onnx"},

@@ -13,7 +13,7 @@ import wgslice.directml.structs as structs
 from wgslice.arguments import integer, integers
 from wgslice.dtypes import DType
 from wgslice.errors import named
-from wgslice.gpu.host import is_buffer
+from wgslice.gpu.host import as_buffer
 from wgslice.gpu.protocols import Buffer
 from wgslice.operators.binding import TensorDesc
 from wgslice.operators.slice1 import Slice, Slice1, SliceGrad
@@ -155,7 +155,8 @@ def bound(binding: structs.DML_BINDING_DESC, tensor: BufferTensor) -> tuple[Buff
     if binding.Type != structs.DML_BINDING_TYPE.BUFFER or not isinstance(part, structs.DML_BUFFER_BINDING):
         raise ValueError(f"Type = {binding.Type!r}: must be DML_BINDING_TYPE_BUFFER, with its Desc")
     offset, nbytes = integer("Offset", part.Offset), integer("SizeInBytes", part.SizeInBytes)
-    if not is_buffer(part.Buffer):
+    buffer = as_buffer(part.Buffer)
+    if buffer is None:
         raise TypeError(f"Buffer is of type {type(part.Buffer).__name__}: must be a wgpu.GPUBuffer")
     if nbytes < tensor.nbytes:
         raise ValueError(f"SizeInBytes = {nbytes}: must be at least TotalTensorSizeInBytes, {tensor.nbytes}")
@@ -164,8 +165,8 @@ def bound(binding: structs.DML_BINDING_DESC, tensor: BufferTensor) -> tuple[Buff
             f"Offset = {offset}: must be at least 0 and a multiple of {tensor.alignment_nbytes}, the "
             "GuaranteedBaseOffsetAlignment"
         )
-    if offset + nbytes > part.Buffer.size:
+    if offset + nbytes > buffer.size:
         raise ValueError(
-            f"Offset + SizeInBytes = {offset + nbytes}: must be at most the buffer's size, {part.Buffer.size}"
+            f"Offset + SizeInBytes = {offset + nbytes}: must be at most the buffer's size, {buffer.size}"
         )
-    return part.Buffer, offset
+    return buffer, offset

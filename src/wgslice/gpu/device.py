@@ -24,9 +24,9 @@ from wgslice.gpu.adapter import (
 )
 from wgslice.gpu.host import (
     Pending,
+    as_device,
     check_process,
     check_valid,
-    is_device,
     owner_of,
     request_device,
     submit,
@@ -85,7 +85,7 @@ class Device:
 
     @fitted("Device.request(name) makes a device")
     def __init__(self, wgpu_device: GPUDevice) -> None:
-        check_device_type("Device", wgpu_device)
+        wgpu_device = checked_wgpu_device("Device", wgpu_device)
         self.wgpu_device: Any = wgpu_device  # Any to callers, since wgpu ships no types
         self.queue: Queue = wgpu_device.queue
         self.adapter = describe_adapter(wgpu_device.adapter)
@@ -180,7 +180,7 @@ class Device:
         NoAdapterError
             A limit of the device is too low for the kernels; the message names it.
         """
-        check_device_type("Device.wrap", wgpu_device)
+        wgpu_device = checked_wgpu_device("Device.wrap", wgpu_device)
         check_process()
         with named("Device.wrap"), translated_errors, process_lock:
             device: Device | None = getattr(wgpu_device, WRAPPED, None)
@@ -355,13 +355,15 @@ def check_usable(device: Device, buffer: Buffer) -> None:
         raise ValueError(f"{describe_buffer(buffer)} is {buffer.map_state}: unmap it first")
 
 
-def check_device_type(name: str, wgpu_device: object) -> None:
-    """Raise TypeError, beginning with a name, unless the value is a wgpu.GPUDevice."""
-    if not is_device(wgpu_device):
+def checked_wgpu_device(name: str, value: object) -> GPUDevice:
+    """Return the host's device that a value is; raise TypeError, beginning with a name, if it is none."""
+    wgpu_device = as_device(value)
+    if wgpu_device is None:
         raise TypeError(
-            f"{name}: wgpu_device is of type {type(wgpu_device).__name__}: must be a wgpu.GPUDevice; "
+            f"{name}: wgpu_device is of type {type(value).__name__}: must be a wgpu.GPUDevice; "
             "Device.request(name) makes a device"
         )
+    return wgpu_device
 
 
 AnyDevice: TypeAlias = Device | str | None  # arguments of `checked_device`

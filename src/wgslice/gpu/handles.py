@@ -9,7 +9,7 @@ from typing import Any
 from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.device import WRAPPED, Device, check_usable, describe_buffer
-from wgslice.gpu.host import is_buffer, is_encoder, owner_of
+from wgslice.gpu.host import as_buffer, as_encoder, owner_of
 from wgslice.gpu.protocols import Buffer, Texture
 from wgslice.gpu.sink import sink
 from wgslice.layout import Layout, whole_words
@@ -23,19 +23,23 @@ def owning_device(handle: Buffer | Texture) -> Device:
     return getattr(owner, WRAPPED, None) or Device.wrap(owner)
 
 
-def check_buffer_type(buffer: Buffer, remedy: str) -> None:
-    """Raise TypeError unless the value is a buffer."""
-    if not is_buffer(buffer):
-        raise TypeError(f"of type {type(buffer).__name__}: must be a wgpu.GPUBuffer; {remedy}")
+def checked_buffer(value: Any, remedy: str) -> Buffer:
+    """Return the buffer that a value is; raise TypeError if it is none."""
+    buffer = as_buffer(value)
+    if buffer is None:
+        raise TypeError(f"of type {type(value).__name__}: must be a wgpu.GPUBuffer; {remedy}")
+    return buffer
 
 
-def check_encoder(device: Device, encoder: Any, *, or_pass: bool = False) -> None:
-    """Raise unless the value is a command encoder of the device, or a compute pass if that is accepted."""
-    if not is_encoder(encoder, or_pass=or_pass):
+def checked_encoder(device: Device, value: Any, *, or_pass: bool = False) -> Any:
+    """Return the command encoder of the device, or the compute pass if that is accepted, that a value is."""
+    encoder = as_encoder(value, or_pass=or_pass)
+    if encoder is None:
         kinds = "a wgpu.GPUCommandEncoder" + " or an open wgpu.GPUComputePassEncoder" * or_pass
-        raise TypeError(f"encoder is of type {type(encoder).__name__}: must be {kinds}")
+        raise TypeError(f"encoder is of type {type(value).__name__}: must be {kinds}")
     if owner_of(encoder) is not device.wgpu_device:
         raise ValueError(f"the command encoder is not on {device}: create it on that device")
+    return encoder
 
 
 def check_alive(device: Device, buffer: Buffer) -> None:

@@ -26,6 +26,7 @@ from wgslice.gpu.protocols import (
     BytesCopy,
     GPUDevice,
     Region,
+    Texture,
 )
 
 # What a host offers: `host` re-exports it.
@@ -33,6 +34,10 @@ __all__ = [
     "BACKENDS",
     "Pending",
     "Placeholder",
+    "as_buffer",
+    "as_device",
+    "as_encoder",
+    "as_texture",
     "begin_mapping",
     "begin_work",
     "check_loop",
@@ -47,19 +52,17 @@ __all__ = [
     "end_mapping_of_tensor",
     "follow_running_loop",
     "found_handles",
-    "is_buffer",
-    "is_device",
-    "is_encoder",
-    "is_texture",
+    "found_handles_async",
+    "host_versions",
     "lease_class",
     "make_bind_group",
     "mapped_bytes",
-    "native_version",
     "new_promise",
     "owner_of",
     "refusals",
     "refused_as_value",
     "request_device",
+    "request_device_async",
     "set_map_state",
     "submit",
     "translated_errors",
@@ -114,33 +117,43 @@ def request_device(adapter: Any, features: Collection[str] = ()) -> GPUDevice:
     return made
 
 
-def is_device(value: object) -> bool:
-    """Whether a value is a device of this host."""
+async def request_device_async(adapter: Any, features: Collection[str] = ()) -> GPUDevice:
+    """Make a device as `request_device`, without a wait."""
+    return request_device(adapter, features)
+
+
+async def found_handles_async(backend: str) -> list[Any]:
+    """Return what `found_handles` returns, without a wait."""
+    return found_handles(backend)
+
+
+def as_device(value: Any) -> GPUDevice | None:
+    """Return a value that is a device of this host, or None."""
     import wgpu
 
-    return isinstance(value, wgpu.GPUDevice)
+    return value if isinstance(value, wgpu.GPUDevice) else None
 
 
-def is_buffer(value: object) -> bool:
-    """Whether a value is a buffer, or a placeholder for one."""
+def as_buffer(value: Any) -> Buffer | None:
+    """Return a value that is a buffer, or a placeholder for one, or None."""
     import wgpu
 
-    return isinstance(value, (wgpu.GPUBuffer, Placeholder))
+    return cast("Buffer", value) if isinstance(value, (wgpu.GPUBuffer, Placeholder)) else None
 
 
-def is_texture(value: object) -> bool:
-    """Whether a value is a texture."""
+def as_texture(value: Any) -> Texture | None:
+    """Return a value that is a texture, or None."""
     import wgpu
 
-    return isinstance(value, wgpu.GPUTexture)
+    return value if isinstance(value, wgpu.GPUTexture) else None
 
 
-def is_encoder(value: object, *, or_pass: bool = False) -> bool:
-    """Whether a value is a command encoder, or a compute pass if that is accepted."""
+def as_encoder(value: Any, *, or_pass: bool = False) -> Any:
+    """Return a value that is a command encoder, or a compute pass if that is accepted, or None."""
     import wgpu
 
     accepted = (wgpu.GPUCommandEncoder, *[wgpu.GPUComputePassEncoder] * or_pass)
-    return isinstance(value, accepted)
+    return value if isinstance(value, accepted) else None
 
 
 def queue_is_empty(wgpu_device: Any) -> bool:
@@ -221,11 +234,12 @@ def check_process() -> None:
         )
 
 
-def native_version() -> str:
-    """Return the version of wgpu-native, the library that wgpu wraps."""
+def host_versions() -> dict[str, str]:
+    """Return the versions of wgpu, and of wgpu-native, the library that it wraps."""
+    import wgpu
     from wgpu.backends import wgpu_native
 
-    return str(wgpu_native.__version__)
+    return {"wgpu": str(wgpu.__version__), "wgpu-native": str(wgpu_native.__version__)}
 
 
 def owner_of(handle: Any) -> GPUDevice:
@@ -347,7 +361,7 @@ translated_errors = TranslatedErrors()  # without state, so that all threads sha
 
 
 @contextmanager
-def refused_as_value() -> Iterator[None]:
+def refused_as_value(wgpu_device: GPUDevice) -> Iterator[None]:  # noqa: ARG001 -- another host asks it
     """Raise ValueError for what wgpu refuses in the block, where the values come from a file."""
     try:
         with translated_errors:

@@ -14,10 +14,10 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device, check_usable
 from wgslice.gpu.handles import owning_device
 from wgslice.gpu.host import (
+    as_texture,
     check_mappings_on_destroy,
     check_process,
     copy_texels,
-    is_texture,
     owner_of,
     translated_errors,
 )
@@ -42,11 +42,12 @@ from wgslice.plans.textures import (
 )
 
 
-def device_of_texture(texture: Texture) -> Device:
-    """Return the device that a caller's texture belongs to."""
-    if not is_texture(texture):
-        raise TypeError(f"texture is of type {type(texture).__name__}: must be a wgpu.GPUTexture")
-    return owning_device(texture)
+def checked_texture(value: Any) -> tuple[Texture, Device]:
+    """Return the texture that a caller's value is, and its device; raise TypeError if it is none."""
+    texture = as_texture(value)
+    if texture is None:
+        raise TypeError(f"texture is of type {type(value).__name__}: must be a wgpu.GPUTexture")
+    return texture, owning_device(texture)
 
 
 def describe_texture(texture: Texture) -> str:

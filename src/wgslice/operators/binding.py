@@ -13,7 +13,7 @@ from wgslice.arguments import MAX_RANK, U32_MAX, Integers, check_within, checked
 from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.gpu.handles import check_buffer_type, check_fits
+from wgslice.gpu.handles import check_fits, checked_buffer
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout
 from wgslice.layout import Layout, whole_words
@@ -109,9 +109,9 @@ Binding: TypeAlias = Tensor | Buffer | tuple[Buffer, SupportsIndex]
 def buffer_and_offset(binding: Buffer | tuple[Buffer, SupportsIndex]) -> tuple[Buffer, SupportsIndex]:
     """Return a binding's buffer and byte offset, 0 where it has none; raise TypeError for other values."""
     pair: Any = binding if isinstance(binding, tuple) and len(binding) == 2 else (binding, 0)
-    buffer, offset = pair
-    check_buffer_type(buffer, "a binding may also be a Tensor, or a tuple of a buffer and a byte offset")
-    return buffer, offset
+    given, offset = pair
+    remedy = "a binding may also be a Tensor, or a tuple of a buffer and a byte offset"
+    return checked_buffer(given, remedy), offset
 
 
 class BindingSlot:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from wgslice.dtypes import check_same_dtype
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device
-from wgslice.gpu.handles import check_alive, check_bound, check_encoder, check_still_alive
+from wgslice.gpu.handles import check_alive, check_bound, check_still_alive, checked_encoder
 from wgslice.gpu.pipelines import BoundDispatch
 from wgslice.gpu.protocols import Buffer, CommandEncoder, ComputePass
 from wgslice.gpu.recording import SIDES, Recorder, plan_and_bind, play
@@ -192,7 +192,7 @@ class CompiledOperator:
         a lost device.
         """
         with named(self.name):
-            check_encoder(self.device, encoder)
+            encoder = checked_encoder(self.device, encoder)
             play(self.device, encoder, self._bound_by_caller(input, output, offsets))
 
     @fitted()
@@ -349,9 +349,8 @@ class BoundOperator:
         wgpu.GPUValidationError
             As of `CompiledOperator.record`; its notes apply here too.
         """
-        given: Any = encoder
         with self._named:
-            check_encoder(self._device, given, or_pass=True)
+            given = checked_encoder(self._device, encoder, or_pass=True)
             check_bound(self._device, self._sides)
             if not hasattr(given, "dispatch_workgroups"):  # an encoder
                 play(self._device, given, self._bound)

@@ -10,14 +10,14 @@ from typing import Any, SupportsIndex, TypeAlias
 from wgslice.arguments import Integers, integer
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device
-from wgslice.gpu.handles import check_alive, check_encoder, check_still_alive
+from wgslice.gpu.handles import check_alive, check_still_alive, checked_encoder
 from wgslice.gpu.protocols import Buffer, CommandEncoder, Region, Texture
 from wgslice.gpu.sink import RUNNING, placeholder, sink
 from wgslice.gpu.textures import (
     TextureSide,
     check_region,
     checked_corner,
-    device_of_texture,
+    checked_texture,
     placed_plans,
     record_texture_copy,
 )
@@ -266,7 +266,7 @@ class CompiledTextureCopy:
         wgpu aborts the process when a submitted texture or buffer has been destroyed after it was recorded.
         """
         with named(self.name):
-            check_encoder(self.device, encoder)
+            encoder = checked_encoder(self.device, encoder)
             tensors = [binding for binding in (input, output) if isinstance(binding, Tensor)]
             sink().keep(self.device, [tensor.memory for tensor in tensors])
             self._record(encoder, input, output, check_still_alive)
@@ -286,7 +286,7 @@ class CompiledTextureCopy:
             if isinstance(texture, tuple) and len(texture) == 2:
                 origin = checked_corner("origin", texture[1], 0)
                 texture = texture[0]
-            device_of_texture(texture)
+            texture, _ = checked_texture(texture)
             if texture.format != described.format:
                 raise ValueError(f"format {texture.format}: compiled for {described.format}")
             sizes = described.tensor.sizes

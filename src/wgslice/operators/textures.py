@@ -22,7 +22,7 @@ from wgslice.gpu.textures import (
     check_readable,
     check_region,
     checked_corner,
-    device_of_texture,
+    checked_texture,
     map_texels,
     read_texels,
     record_texture_copy,
@@ -269,7 +269,7 @@ def copy_to_texture(
     """
     with named("copy_to_texture"):
         check_tensor("x", x)
-        device = device_of_texture(texture)
+        texture, device = checked_texture(texture)
         texels = texels_of(texture.format, "all", writes=True)
         check_dtype("x", x.dtype, texture.format, texels)
         check_shape("x", x.shape, texture.format, texels, texture.dimension, alpha)
@@ -293,7 +293,7 @@ def source_of(
     texture: Texture, origin: Integers, size: Integers | None, mip_level: SupportsIndex, aspect: Aspect
 ) -> tuple[Device, Region, TextureSide, tuple[int, ...]]:
     """Return the device of a texture, the checked region to read, and the sizes of its elements."""
-    device = device_of_texture(texture)
+    texture, device = checked_texture(texture)
     texels = texels_of(texture.format, aspect, writes=False)
     region = region_of(texture, origin, mip_level, texels)
     extent = rest_of_level(region) if size is None else checked_corner("size", size, 1)

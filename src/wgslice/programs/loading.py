@@ -226,7 +226,10 @@ class Loader:
         module, constants = self.modules[pipeline["module"]], tuple(pipeline["constants"].items())
         call = KernelCall(module, pipeline["entryPoint"], constants, types, contents, tuple(bound), groups)
         file = self.document["modules"][pipeline["module"]]
-        with named(f"{where}: pipelines[{command['pipeline']}] of {file}"), refused_as_value():
+        with (
+            named(f"{where}: pipelines[{command['pipeline']}] of {file}"),
+            refused_as_value(self.device.wgpu_device),
+        ):
             self.device.pipelines.check(call)
         return Step(call, places)
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.errors import fitted, named
-from wgslice.gpu.handles import check_bound, check_encoder
+from wgslice.gpu.handles import check_bound, checked_encoder
 from wgslice.gpu.host import Placeholder, translated_errors
 from wgslice.gpu.pipelines import BoundCommand, BoundDispatch, Command, KernelCall
 from wgslice.gpu.protocols import Buffer, CommandEncoder, Place
@@ -184,7 +184,7 @@ class Program:
             As a call. Nothing is recorded then.
         """
         with self._named:
-            check_encoder(self.device, encoder)
+            encoder = checked_encoder(self.device, encoder)
             bound = self._checked(bindings)
             sink().keep(self.device, (buffer for _, buffer in bound.used))
             self._play(encoder, bound)

@@ -11,7 +11,7 @@ from wgslice.arguments import Integers, OneOrMore, checked_offset, checked_shape
 from wgslice.dtypes import AnyDType, DType, element_dtype, native_array
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import AnyDevice, check_usable, checked_device
-from wgslice.gpu.handles import check_alive, check_buffer_type, check_fits, owning_device
+from wgslice.gpu.handles import check_alive, check_fits, checked_buffer, owning_device
 from wgslice.gpu.protocols import Buffer
 from wgslice.layout import Layout
 from wgslice.tensors.methods import packed_copy
@@ -315,8 +315,8 @@ def from_buffer(
     """
     with named("from_buffer"):
         with named("gpu_buffer"):
-            check_buffer_type(gpu_buffer, "a tensor's is x.buffer, and offset= is the byte to begin at")
-            device = owning_device(gpu_buffer)
+            buffer = checked_buffer(gpu_buffer, "a tensor's is x.buffer, and offset= is the byte to begin at")
+            device = owning_device(buffer)
         sizes, element = checked_shape(shape), element_dtype(dtype)
         start = checked_offset(offset, element.itemsize)
         layout = Layout.packed(sizes, start)
@@ -325,10 +325,10 @@ def from_buffer(
             if len(steps) != len(sizes):
                 raise ValueError(f"{len(steps)} strides for {len(sizes)} dimensions: pass one per dimension")
             layout = Layout.of(sizes, steps, start)
-        check_usable(device, gpu_buffer)
-        check_fits(gpu_buffer, layout, element)
-        check_alive(device, gpu_buffer)
-        return Tensor(device, gpu_buffer, element, layout)
+        check_usable(device, buffer)
+        check_fits(buffer, layout, element)
+        check_alive(device, buffer)
+        return Tensor(device, buffer, element, layout)
 
 
 @fitted()

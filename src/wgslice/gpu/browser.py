@@ -1,0 +1,336 @@
+"""The host of WebGPU in a browser: `navigator.gpu`, reached from Python through Pyodide.
+
+`navigator` has the handles, and says when errors are raised and memory is freed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, NoReturn, cast
+
+import numpy as np
+
+from wgslice.errors import DeviceLostError, OutOfDeviceMemory
+from wgslice.gpu import protocols
+from wgslice.gpu.navigator import (
+    GPUAdapter,
+    GPUBuffer,
+    GPUCommandEncoder,
+    GPUComputePassEncoder,
+    GPUDevice,
+    GPUError,
+    GPUTexture,
+    GPUValidationError,
+    LeasedBuffer,
+    can_wait,
+    interface_of,
+    js,
+    known_devices,
+    only_device,
+    waited,
+)
+from wgslice.gpu.protocols import (
+    LOST,
+    BindGroup,
+    BoundRange,
+    Buffer,
+    CommandEncoder,
+    MapPromise,
+    Region,
+    Texture,
+)
+
+# What a host offers: `host` re-exports it.
+__all__ = [
+    "Placeholder",
+    "as_buffer",
+    "as_device",
+    "as_encoder",
+    "as_texture",
+    "begin_mapping",
+    "check_loop",
+    "check_mappings_on_destroy",
+    "check_process",
+    "check_texture_valid",
+    "check_valid",
+    "copy_rows",
+    "copy_texels",
+    "end_mapping",
+    "follow_running_loop",
+    "found_handles",
+    "found_handles_async",
+    "host_versions",
+    "lease_class",
+    "make_bind_group",
+    "owner_of",
+    "refusals",
+    "refused_as_value",
+    "request_device",
+    "request_device_async",
+    "translated_errors",
+    "wait_done",
+    "wait_for_mapping",
+]
+
+REFUSED = "the browser refused a command; the device stays usable; `wgslice doctor` tests the driver"
+NO_MEMORY = "the device has no memory left for this buffer: drop tensors that are no longer needed"
+DESTROYED = (
+    "the buffer has been destroyed: upload the data again, and drop references instead of calling destroy()"
+)
+
+
+class Placeholder:
+    """Replaces a buffer in a captured call, without memory."""
+
+    map_state = "unmapped"
+    label = ""
+
+    def __init__(self, wgpu_device: protocols.GPUDevice, size: int, usage: int, zeroed: bool = True) -> None:
+        self.device = wgpu_device
+        self.size = size
+        self.usage = usage
+        self.zeroed = zeroed  # whether the call relies on zeros where it does not write
+
+    @property
+    def js(self) -> NoReturn:
+        """The buffer of JavaScript, which there is none of."""
+        raise ValueError(
+            "the tensor comes from an explained or captured call, which did not run: it has no elements"
+        )
+
+
+@cache
+def lease_class() -> Callable[[Buffer, Callable[[Buffer, Buffer], None]], Buffer]:
+    """Return the class of leased buffers."""
+    return cast("Callable[[Buffer, Callable[[Buffer, Buffer], None]], Buffer]", LeasedBuffer)
+
+
+# values of callers
+
+
+def as_device(value: Any) -> protocols.GPUDevice | None:
+    """Return the device that a value is, also one of JavaScript's, or None."""
+    if isinstance(value, GPUDevice):
+        return cast("protocols.GPUDevice", value)
+    if interface_of(value) != "GPUDevice":
+        return None
+    for known in known_devices:
+        if known.js.js_id == value.js_id:
+            return cast("protocols.GPUDevice", known)
+    return cast("protocols.GPUDevice", GPUDevice(value, GPUAdapter(js().adapterOf(value))))
+
+
+def as_buffer(value: Any) -> Buffer | None:
+    """Return the buffer that a value is, also one of JavaScript's or a placeholder, or None."""
+    if isinstance(value, (GPUBuffer, Placeholder)):
+        return cast("Buffer", value)
+    if interface_of(value) != "GPUBuffer":
+        return None
+    device = only_device("GPUBuffer")
+    return cast("Buffer", GPUBuffer(device, value, value.size, value.usage, value.label, owned=False))
+
+
+def as_texture(value: Any) -> Texture | None:
+    """Return the texture that a value is, also one of JavaScript's, or None."""
+    if isinstance(value, GPUTexture):
+        return cast("Texture", value)
+    if interface_of(value) != "GPUTexture":
+        return None
+    return cast("Texture", GPUTexture(only_device("GPUTexture"), value))
+
+
+def as_encoder(value: Any, *, or_pass: bool = False) -> CommandEncoder | None:
+    """Return the command encoder that a value is, or the compute pass if that is accepted, or None."""
+    if isinstance(value, (GPUCommandEncoder, *[GPUComputePassEncoder] * or_pass)):
+        return cast("CommandEncoder", value)
+    interface = interface_of(value)
+    if interface == "GPUCommandEncoder":
+        return cast("CommandEncoder", GPUCommandEncoder(only_device(interface), value))
+    if interface == "GPUComputePassEncoder" and or_pass:
+        return cast("CommandEncoder", GPUComputePassEncoder(only_device(interface), value, []))
+    return None
+
+
+def owner_of(handle: Any) -> protocols.GPUDevice:
+    """Return the device of a buffer, encoder or texture."""
+    owner: protocols.GPUDevice = handle.device
+    return owner
+
+
+# adapters and devices
+
+
+def found_handles() -> list[Any]:
+    """Return the adapter of the browser, or none; wait for it."""
+    return adapters_of(waited(js().requestAdapter()))
+
+
+async def found_handles_async() -> list[Any]:
+    """Return the adapter of the browser, or none."""
+    return adapters_of(await js().requestAdapter())
+
+
+def adapters_of(handle: Any) -> list[Any]:
+    """Return a list of an adapter, or none."""
+    return [] if handle is None else [GPUAdapter(handle)]
+
+
+def request_device(adapter: Any) -> protocols.GPUDevice:
+    """Make a device with all limits of its adapter; wait for it."""
+    return cast("protocols.GPUDevice", GPUDevice(waited(js().requestDevice(adapter.js)), adapter))
+
+
+async def request_device_async(adapter: Any) -> protocols.GPUDevice:
+    """Make a device with all limits of its adapter."""
+    return cast("protocols.GPUDevice", GPUDevice(await js().requestDevice(adapter.js), adapter))
+
+
+def check_process() -> None:
+    """Check nothing: there are no child processes in a browser."""
+
+
+def host_versions() -> dict[str, str]:
+    """Return the versions of what implements WebGPU."""
+    from js import navigator
+
+    return {"browser": str(navigator.userAgent)}
+
+
+# commands
+
+
+def make_bind_group(wgpu_device: Any, layout: Any, ranges: Sequence[BoundRange]) -> BindGroup:
+    """Make a bind group of buffers."""
+    return cast("BindGroup", wgpu_device.bind(layout, ranges))
+
+
+def copy_rows(
+    encoder: Any,
+    sides: tuple[tuple[Any, int], tuple[Any, int]],
+    offsets: Iterable[tuple[int, int]],
+    nbytes: int,
+    checked: bool,  # noqa: ARG001
+) -> None:
+    """Record a copy of `nbytes` per pair of offsets, counted from those of both buffers."""
+    (read, read_base), (written, written_base) = sides
+    pairs = np.array(list(offsets), np.float64)
+    js().copyRows(encoder.js, read.js, read_base, written.js, written_base, nbytes, pairs.reshape(-1).data)
+    encoder.used += read, written
+
+
+def copy_texels(
+    encoder: Any, region: Region, buffer: Any, rows: Sequence[int], size: Sequence[int], *, writes: bool
+) -> None:
+    """Record a copy of one aspect; `rows` are offset, bytes a row, rows a layer."""
+    texture: Any = region.texture
+    where = *region.origin, region.mip_level, region.aspect
+    js().copyTexels(encoder.js, texture.js, *where, buffer.js, *rows, *size, writes)
+    encoder.used += texture, buffer
+
+
+# errors
+
+
+def check_valid(wgpu_device: Any) -> None:
+    """Raise an error if the device is lost."""
+    wgpu_device.check()
+
+
+def check_texture_valid(texture: Any) -> None:
+    """Raise an error if the device of a texture is lost; one that is destroyed raises at the next wait."""
+    texture.device.check()
+
+
+class TranslatedErrors:
+    """Context manager that raises package errors for the browser's; others get a note with the remedy."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if not isinstance(error, GPUError):
+            return
+        error.__traceback__ = None  # whose frames refer to buffers
+        text = str(error)
+        if isinstance(error, MemoryError):
+            raise OutOfDeviceMemory(NO_MEMORY) from error
+        if "device is lost" in text.lower():
+            raise DeviceLostError(LOST) from error
+        if "buffer has been destroyed" in text:
+            raise ValueError(DESTROYED) from error
+        if not hasattr(error, "__notes__"):
+            error.add_note(REFUSED)
+
+
+translated_errors = TranslatedErrors()
+
+
+@contextmanager
+def refused_as_value(wgpu_device: Any) -> Iterator[None]:
+    """Raise ValueError for what the browser refuses in the block, where the values come from a file.
+
+    Where a call cannot wait, the next one that waits raises instead.
+    """
+    if not can_wait():
+        yield
+        return
+    js().push(wgpu_device.js)
+    try:
+        yield
+    finally:
+        found = waited(js().pop(wgpu_device.js))
+    if found is not None:
+        raise ValueError(f"the browser refuses it: {' '.join(found[1].split())}")
+
+
+def refusals() -> type[Exception]:
+    """Return the class of the browser's errors."""
+    return GPUError
+
+
+# waits
+
+
+def wait_done(wgpu_device: Any, is_lost: Callable[[], bool]) -> None:
+    """Wait until all submitted work is done; raise what the browser has reported meanwhile."""
+    waited(js().done(wgpu_device.queue.js))
+    if is_lost():
+        raise DeviceLostError(LOST)
+    with translated_errors:
+        wgpu_device.status.check()
+
+
+def check_mappings_on_destroy(wgpu_device: Any, mapped: Collection[Buffer]) -> None:
+    """Do nothing: arrays are copies of mapped memory here."""
+
+
+def begin_mapping(staging: Buffer, nbytes: int, is_lost: Callable[[], bool]) -> MapPromise:  # noqa: ARG001
+    """Begin to map a staging buffer after all submitted work."""
+    return staging.map_async("READ", 0, nbytes)
+
+
+def check_loop(mapping: Any) -> None:
+    """Check nothing: the browser's event loop is never closed."""
+
+
+def follow_running_loop(mapping: Any) -> None:
+    """Do nothing: there is one event loop."""
+
+
+def wait_for_mapping(mapping: Any, is_lost: Callable[[], bool]) -> None:
+    """Wait until the bytes can be read."""
+    from pyodide.ffi import JsException
+
+    try:
+        mapping.sync_wait()
+    except JsException as error:
+        if is_lost():
+            raise DeviceLostError(LOST) from None
+        raise GPUValidationError(str(error)) from None
+
+
+def end_mapping(staging: Buffer, is_lost: Callable[[], bool]) -> None:  # noqa: ARG001
+    """Unmap a staging buffer."""
+    staging.unmap()

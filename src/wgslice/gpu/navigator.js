@@ -1,0 +1,151 @@
+// Calls of WebGPU for navigator.py: each crosses from Python once. Bytes come as Python buffers.
+(() => {
+  const MAP_READ = 1;
+  const ERRORS = ["validation", "out-of-memory", "internal"];
+
+  function withBytes(data, use) {
+    const view = data.getBuffer("u8"); // of Python's memory, which JavaScript calls do not move
+    try {
+      return use(view.data);
+    } finally {
+      view.release();
+    }
+  }
+
+  const kindOf = (error) =>
+    error instanceof GPUOutOfMemoryError ? "out-of-memory" : error instanceof GPUValidationError ? "validation" : "internal";
+
+  return {
+    requestAdapter: async () => (await navigator.gpu?.requestAdapter({ powerPreference: "high-performance" })) ?? null,
+
+    async requestDevice(adapter) {
+      const fresh = await navigator.gpu.requestAdapter({ powerPreference: "high-performance" }); // which makes one device
+      const requiredLimits = {};
+      for (const name in adapter.limits) requiredLimits[name] = adapter.limits[name];
+      return fresh.requestDevice({ requiredLimits });
+    },
+
+    // What a device tells of its adapter.
+    adapterOf: ({ features, limits, adapterInfo }) => ({ features, limits, info: adapterInfo ?? {} }),
+
+    describe: ({ info }) => [
+      ...["vendor", "architecture", "device", "description"].map((name) => info[name] ?? ""),
+      Boolean(info.isFallbackAdapter),
+    ],
+
+    limits(device) {
+      const found = [];
+      for (const name in device.limits) found.push([name, device.limits[name]]);
+      return found;
+    },
+
+    // The name of the interface that a value has, such as GPUBuffer.
+    interfaceOf: (value) => value?.constructor?.name ?? "",
+
+    // Calls functions of the kind and the text of an error, and of why the device is lost.
+    watch(device, onError, onLost) {
+      device.addEventListener("uncapturederror", (event) => {
+        event.preventDefault(); // a call raises it
+        onError(kindOf(event.error), event.error.message);
+      });
+      device.lost.then(({ reason, message }) => onLost(`${reason} ${message}`));
+    },
+
+    push: (device) => ERRORS.forEach((kind) => device.pushErrorScope(kind)),
+    pop: (device) => Promise.all(ERRORS.map(() => device.popErrorScope())).then((found) => {
+      const error = found.find((each) => each !== null);
+      return error ? [kindOf(error), error.message] : null;
+    }),
+
+    createBuffer: (device, size, usage) => device.createBuffer({ size, usage }),
+
+    // Waits for the browser's memory; the result is null where there is none.
+    async allocate(device, size, usage) {
+      device.pushErrorScope("out-of-memory");
+      const buffer = device.createBuffer({ size, usage });
+      return (await device.popErrorScope()) === null ? buffer : null;
+    },
+
+    createBufferWithData(device, data, usage) {
+      return withBytes(data, (bytes) => {
+        const size = Math.max(Math.ceil(bytes.length / 4) * 4, 4);
+        const buffer = device.createBuffer({ size, usage, mappedAtCreation: true });
+        new Uint8Array(buffer.getMappedRange()).set(bytes);
+        buffer.unmap();
+        return buffer;
+      });
+    },
+
+    writeBuffer: (queue, buffer, offset, data) => withBytes(data, (bytes) => queue.writeBuffer(buffer, offset, bytes)),
+
+    readMapped: (buffer, offset, size, into) =>
+      withBytes(into, (bytes) => bytes.set(new Uint8Array(buffer.getMappedRange(offset, size)))),
+
+    map(buffer, offset, size) {
+      const mapped = buffer.mapAsync(MAP_READ, offset, size);
+      mapped.catch(() => {}); // a wait raises it
+      return mapped;
+    },
+
+    done: (queue) => queue.onSubmittedWorkDone(),
+
+    createBindGroupLayout: (device, visibility, ...types) =>
+      device.createBindGroupLayout({
+        entries: types.map((type, binding) => ({ binding, visibility, buffer: { type } })),
+      }),
+
+    createPipelineLayout: (device, ...bindGroupLayouts) => device.createPipelineLayout({ bindGroupLayouts }),
+
+    createShaderModule: (device, label, code) => device.createShaderModule({ label, code }),
+
+    createComputePipeline(device, layout, module, entryPoint, ...pairs) {
+      const constants = {};
+      for (let at = 0; at < pairs.length; at += 2) constants[pairs[at]] = pairs[at + 1];
+      return device.createComputePipeline({ layout, compute: { module, entryPoint, constants } });
+    },
+
+    createBindGroup(device, layout, ...ranges) {
+      const entries = [];
+      for (let at = 0; at < ranges.length; at += 4) {
+        const resource = { buffer: ranges[at + 1], offset: ranges[at + 2], size: ranges[at + 3] };
+        entries.push({ binding: ranges[at], resource });
+      }
+      return device.createBindGroup({ layout, entries });
+    },
+
+    createCommandEncoder: (device) => device.createCommandEncoder(),
+    beginComputePass: (encoder) => encoder.beginComputePass(),
+    setPipeline: (pass, pipeline) => pass.setPipeline(pipeline),
+    setBindGroup: (pass, index, group) => pass.setBindGroup(index, group),
+    dispatch: (pass, x, y, z) => pass.dispatchWorkgroups(x, y, z),
+    endPass: (pass) => pass.end(),
+    finish: (encoder) => encoder.finish(),
+    submit: (queue, ...commands) => queue.submit(commands),
+    copyBuffer: (encoder, ...values) => encoder.copyBufferToBuffer(...values),
+    clearBuffer: (encoder, buffer, offset, size) => encoder.clearBuffer(buffer, offset, size),
+
+    // Copies of `size` bytes each; pairs of offsets come as numbers of 64 bits.
+    copyRows(encoder, source, sourceBase, target, targetBase, size, offsets) {
+      const view = offsets.getBuffer("f64");
+      try {
+        for (let at = 0; at < view.data.length; at += 2) {
+          encoder.copyBufferToBuffer(source, sourceBase + view.data[at], target, targetBase + view.data[at + 1], size);
+        }
+      } finally {
+        view.release();
+      }
+    },
+
+    copyTexels(encoder, texture, x, y, z, mipLevel, aspect, buffer, offset, bytesPerRow, rowsPerImage, width, height, depth, writes) {
+      const texels = { texture, mipLevel, aspect, origin: [x, y, z] };
+      const rows = { buffer, offset, bytesPerRow, rowsPerImage };
+      if (writes) encoder.copyBufferToTexture(rows, texels, [width, height, depth]);
+      else encoder.copyTextureToBuffer(texels, rows, [width, height, depth]);
+    },
+
+    describeTexture: (texture) => [
+      texture.width, texture.height, texture.depthOrArrayLayers,
+      texture.dimension, texture.format, texture.mipLevelCount, texture.sampleCount, texture.usage, texture.label,
+    ],
+  };
+})();

@@ -1,0 +1,466 @@
+"""Handles of WebGPU in a browser, on JavaScript's objects, with wgpu-py's names for what this package uses.
+
+The browser reports its errors some time after the call that caused them: the next call that waits raises
+them, apart from those that the handles find themselves. Where WebAssembly can be suspended (JSPI), calls
+wait; elsewhere they raise, and `await` remains.
+
+A buffer's memory is freed when its handle is dropped, since JavaScript would collect it much later. So
+whatever uses a buffer holds its handle: bind groups, and encoders until their commands are submitted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from itertools import chain
+from types import SimpleNamespace
+from typing import Any, TypeVar
+from weakref import WeakSet
+
+import numpy as np
+
+from wgslice.gpu.protocols import BoundRange
+
+CANNOT_WAIT = (
+    "this call has to wait for the GPU, and this browser cannot suspend Python here: make the device by "
+    "`await wg.Device.request_async()` and read tensors by `await x.numpy_async()`"
+)
+SOFTWARE = ("swiftshader", "llvmpipe", "lavapipe", "microsoft basic render driver")
+
+# Smaller buffers come from memory that the browser holds; to wait for its answer costs some 100 us.
+MIN_AWAITED_NBYTES = 2**20
+
+
+T = TypeVar("T")
+
+
+class GPUError(Exception):
+    """An error of the browser's WebGPU."""
+
+
+class GPUValidationError(GPUError):
+    """A command or descriptor breaks a rule of WebGPU."""
+
+
+class GPUOutOfMemoryError(GPUError, MemoryError):
+    """There is no memory left for a buffer."""
+
+
+class GPUInternalError(GPUError):
+    """The browser or its driver cannot do what WebGPU allows."""
+
+
+KINDS = {
+    "validation": GPUValidationError,
+    "out-of-memory": GPUOutOfMemoryError,
+    "internal": GPUInternalError,
+}
+
+
+@cache
+def js() -> Any:
+    """Return the functions of navigator.js on first use, as attributes that Python looks up."""
+    from pyodide.code import run_js
+
+    functions = run_js((files("wgslice.gpu") / "navigator.js").read_text("utf-8"))
+    return SimpleNamespace(**functions.to_py(depth=1))
+
+
+def waited(promise: Any) -> Any:
+    """Return what a promise resolves to; raise RuntimeError where Python cannot be suspended."""
+    from pyodide.ffi import can_run_sync, run_sync
+
+    if not can_run_sync():
+        raise RuntimeError(CANNOT_WAIT)
+    return run_sync(promise)
+
+
+def can_wait() -> bool:
+    """Whether a call can wait for a promise."""
+    from pyodide.ffi import can_run_sync
+
+    return bool(can_run_sync())
+
+
+# handles
+
+
+class Status:
+    """What the browser has reported of a device."""
+
+    def __init__(self) -> None:
+        self.lost = False
+        self.errors: list[GPUError] = []  # in order, not yet raised
+
+    def add(self, kind: str, text: str) -> None:
+        """Keep an error for the next call that waits."""
+        self.errors.append(KINDS[kind](text))
+
+    def lose(self, reason: str) -> None:  # noqa: ARG002
+        """Note that the device is lost."""
+        self.lost = True
+
+    def check(self) -> None:
+        """Raise the first error that no call has raised; the others follow from it."""
+        if self.errors:
+            first, self.errors[:] = self.errors[0], []
+            raise first
+
+
+class GPUAdapter:
+    """An adapter of the browser."""
+
+    def __init__(self, handle: Any) -> None:
+        self.js = handle
+        self.features = sorted(str(each) for each in handle.features)
+        vendor, architecture, device, description, fallback = js().describe(handle)
+        name = device if device and not device.startswith("0x") else ""
+        name = name or description or f"{vendor} {architecture}".strip()
+        software = fallback or any(each in f"{name} {architecture}".lower() for each in SOFTWARE)
+        self.info = {
+            "device": name,
+            "description": description if description != name else "",
+            "adapter_type": "CPU" if software else "Unknown",
+            "backend_type": "WebGPU",
+        }
+
+
+class GPUDevice:
+    """A device of the browser, with wgpu-py's names for what this package uses."""
+
+    def __init__(self, handle: Any, adapter: GPUAdapter) -> None:
+        from pyodide.ffi import create_proxy
+
+        self.js = handle
+        self.adapter = adapter
+        self.limits = {hyphenated(name): int(value) for name, value in js().limits(handle)}
+        self.queue = GPUQueue(self)
+        self.status = Status()
+        self._destroy_refused: Callable[[], None] | None = None
+        # both are called as long as JavaScript has the device
+        js().watch(handle, create_proxy(self.status.add), create_proxy(self.status.lose))
+        known_devices.add(self)
+
+    def check(self) -> None:
+        """Raise if the device is lost."""
+        if self.status.lost:
+            raise GPUError("the device is lost")
+
+    def destroy(self) -> None:
+        """Lose the device."""
+        if self._destroy_refused is not None:
+            self._destroy_refused()
+        self.status.lost = True
+        self.js.destroy()
+
+    def create_buffer(self, *, size: int, usage: int, label: str = "") -> GPUBuffer:
+        """Make a zeroed buffer; a large one is waited for, if a call can wait, so that it raises here."""
+        self.check()
+        if size > self.limits["max-buffer-size"]:
+            raise GPUValidationError(f"size {size} is above the limit of the device")
+        if size < MIN_AWAITED_NBYTES or not can_wait():
+            return GPUBuffer(self, js().createBuffer(self.js, size, usage), size, usage, label)
+        made = waited(js().allocate(self.js, size, usage))
+        if made is None:
+            raise GPUOutOfMemoryError("Not enough memory left")
+        return GPUBuffer(self, made, size, usage, label)
+
+    def create_buffer_with_data(self, *, data: Any, usage: int, label: str = "") -> GPUBuffer:
+        """Make a buffer with bytes."""
+        self.check()
+        view = memoryview(data)
+        made = js().createBufferWithData(self.js, view, usage)
+        return GPUBuffer(self, made, -(-view.nbytes // 4) * 4, usage, label)
+
+    def create_bind_group_layout(self, *, entries: Sequence[Mapping[str, Any]]) -> Any:
+        """Make the layout of a bind group of buffers, whose numbers count from 0."""
+        self.check()
+        types = [entry["buffer"]["type"] for entry in entries]
+        return js().createBindGroupLayout(self.js, entries[0]["visibility"] if entries else 0, *types)
+
+    def create_pipeline_layout(self, *, bind_group_layouts: Sequence[Any]) -> Any:
+        """Make the layout of a pipeline."""
+        return js().createPipelineLayout(self.js, *bind_group_layouts)
+
+    def create_shader_module(self, *, label: str = "", code: str) -> Any:
+        """Begin to compile WGSL."""
+        self.check()
+        return js().createShaderModule(self.js, label, code)
+
+    def create_compute_pipeline(self, *, layout: Any, compute: Mapping[str, Any]) -> Any:
+        """Begin to compile a pipeline."""
+        self.check()
+        constants = chain.from_iterable(compute.get("constants", {}).items())
+        return js().createComputePipeline(
+            self.js, layout, compute["module"], compute["entry_point"], *constants
+        )
+
+    def create_bind_group(self, *, layout: Any, entries: Sequence[Mapping[str, Any]]) -> GPUBindGroup:
+        """Make a bind group of buffers."""
+        ranges = [
+            BoundRange(entry["binding"], bound["buffer"], bound.get("offset", 0), bound["size"])
+            for entry in entries
+            for bound in [entry["resource"]]
+        ]
+        return self.bind(layout, ranges)
+
+    def bind(self, layout: Any, ranges: Sequence[BoundRange]) -> GPUBindGroup:
+        """Make a bind group of parts of buffers."""
+        self.check()
+        flat: list[Any] = []
+        for number, buffer, offset_nbytes, nbytes in ranges:
+            flat += number, buffer.js, offset_nbytes, nbytes
+        return GPUBindGroup(js().createBindGroup(self.js, layout, *flat), [each.buffer for each in ranges])
+
+    def create_command_encoder(self) -> GPUCommandEncoder:
+        """Make a command encoder."""
+        self.check()
+        return GPUCommandEncoder(self, js().createCommandEncoder(self.js))
+
+
+known_devices: WeakSet[GPUDevice] = WeakSet()
+
+
+def hyphenated(name: str) -> str:
+    """Return the name of a limit as wgpu-py writes it, such as max-buffer-size."""
+    return re.sub("[A-Z]", lambda letter: f"-{letter[0].lower()}", name)
+
+
+class GPUQueue:
+    """The queue of a device."""
+
+    def __init__(self, device: GPUDevice) -> None:
+        self.js = device.js.queue
+
+    def submit(self, command_buffers: Sequence[Any]) -> None:
+        """Submit commands; what they use may be dropped afterwards."""
+        if command_buffers:
+            js().submit(self.js, *[each.js for each in command_buffers])
+
+    def write_buffer(self, buffer: GPUBuffer, buffer_offset: int, data: Any) -> None:
+        """Write bytes before any later submission."""
+        js().writeBuffer(self.js, buffer.js, buffer_offset, memoryview(data))
+
+
+class GPUBuffer:
+    """A buffer, whose memory is freed when the last reference to it is dropped."""
+
+    def __init__(
+        self, device: GPUDevice, handle: Any, size: int, usage: int, label: str = "", owned: bool = True
+    ) -> None:
+        self.device = device
+        self._js = handle
+        self._owned = owned
+        self.size = size
+        self.usage = usage
+        self.label = label
+        self.destroyed = False
+
+    @property
+    def js(self) -> Any:
+        """The GPUBuffer of JavaScript."""
+        if self.destroyed:
+            raise GPUValidationError("the buffer has been destroyed")
+        return self._js
+
+    @property
+    def map_state(self) -> str:
+        """Whether the buffer is "unmapped", "pending" or "mapped"."""
+        return str(self._js.mapState)
+
+    def map_async(self, mode: str, offset: int, size: int) -> Mapped:  # noqa: ARG002
+        """Begin to map bytes to be read."""
+        return Mapped(js().map(self.js, offset, size))
+
+    def read_mapped(self, offset: int, size: int, *, copy: bool) -> memoryview:  # noqa: ARG002
+        """Return a copy of mapped bytes: Python cannot refer to memory of JavaScript."""
+        into = np.empty(size, np.uint8)
+        js().readMapped(self.js, offset, size, into.data)
+        return into.data
+
+    def unmap(self) -> None:
+        """End the mapping."""
+        self._js.unmap()
+
+    def destroy(self) -> None:
+        """Free the memory once submitted commands have run."""
+        self.destroyed = True
+        self._js.destroy()
+
+    def __del__(self) -> None:
+        if self._owned:
+            self._js.destroy()
+
+
+class GPUTexture:
+    """A texture of JavaScript's."""
+
+    def __init__(self, device: GPUDevice, handle: Any) -> None:
+        self.device = device
+        self.js = handle
+        described = list(js().describeTexture(handle))
+        self.size = tuple(described[:3])
+        self.dimension, self.format, self.mip_level_count, self.sample_count, self.usage, self.label = (
+            described[3:]
+        )
+
+
+class GPUBindGroup:
+    """A bind group, which holds its buffers."""
+
+    def __init__(self, handle: Any, buffers: Sequence[Any]) -> None:
+        self.js = handle
+        self.buffers = buffers
+
+
+class GPUCommandBuffer:
+    """Finished commands, which hold what they use."""
+
+    def __init__(self, handle: Any, used: list[Any]) -> None:
+        self.js = handle
+        self.used = used
+
+
+class GPUCommandEncoder:
+    """An encoder of commands, which holds what they use."""
+
+    def __init__(self, device: GPUDevice, handle: Any) -> None:
+        self.device = device
+        self._js = handle
+        self._ended = False
+        self.used: list[Any] = []
+
+    @property
+    def js(self) -> Any:
+        """The encoder of JavaScript."""
+        if self._ended:
+            raise GPUValidationError("the command encoder has ended")
+        return self._js
+
+    def begin_compute_pass(self) -> GPUComputePassEncoder:
+        """Begin a pass."""
+        return GPUComputePassEncoder(self.device, js().beginComputePass(self.js), self.used)
+
+    def copy_buffer_to_buffer(
+        self,
+        source: GPUBuffer,
+        source_offset: int,
+        destination: GPUBuffer,
+        destination_offset: int,
+        size: int,
+    ) -> None:
+        """Record a copy."""
+        js().copyBuffer(self.js, source.js, source_offset, destination.js, destination_offset, size)
+        self.used += source, destination
+
+    def clear_buffer(self, buffer: GPUBuffer, offset: int, size: int) -> None:
+        """Record a clear."""
+        js().clearBuffer(self.js, buffer.js, offset, size)
+        self.used.append(buffer)
+
+    def finish(self) -> GPUCommandBuffer:
+        """End the encoder."""
+        finished = js().finish(self.js)
+        self._ended = True
+        return GPUCommandBuffer(finished, self.used)
+
+
+class GPUComputePassEncoder:
+    """A pass of dispatches."""
+
+    def __init__(self, device: GPUDevice, handle: Any, used: list[Any]) -> None:
+        self.device = device
+        self.js = handle
+        self.used = used
+
+    def set_pipeline(self, pipeline: Any) -> None:
+        """Choose the pipeline of later dispatches."""
+        js().setPipeline(self.js, pipeline)
+
+    def set_bind_group(self, index: int, bind_group: GPUBindGroup) -> None:
+        """Choose the buffers of later dispatches."""
+        js().setBindGroup(self.js, index, bind_group.js)
+        self.used.append(bind_group)
+
+    def dispatch_workgroups(self, x: int, y: int = 1, z: int = 1) -> None:
+        """Record a dispatch."""
+        js().dispatch(self.js, x, y, z)
+
+    def end(self) -> None:
+        """End the pass."""
+        js().endPass(self.js)
+
+
+class LeasedBuffer(GPUBuffer):
+    """A second handle of a buffer, which returns the first one to the pool when it is dropped."""
+
+    def __init__(self, buffer: GPUBuffer, give_back: Callable[[Any, Any], None]) -> None:
+        self.__dict__.update(buffer.__dict__)
+        self._leased = buffer
+        self._give_back = give_back
+
+    def destroy(self) -> None:
+        """Free the memory, also for the first handle."""
+        self._leased.destroyed = True
+        super().destroy()
+
+    def __del__(self) -> None:
+        self._give_back(self._leased, self)
+
+
+def interface_of(value: object) -> str:
+    """Return the name of the interface of a value of JavaScript's, such as GPUBuffer."""
+    from pyodide.ffi import JsProxy
+
+    return str(js().interfaceOf(value)) if isinstance(value, JsProxy) else ""
+
+
+def only_device(what: str) -> GPUDevice:
+    """Return the only device of this package: a handle of JavaScript does not tell its device."""
+    devices = list(known_devices)
+    if len(devices) != 1:
+        raise ValueError(
+            f"a JavaScript {what} does not tell its device, and there are {len(devices)}: wrap the device "
+            "first by Device.wrap, and use one"
+        )
+    return devices[0]
+
+
+class Mapped(Awaitable[None]):
+    """A promise of a buffer that is being mapped."""
+
+    def __init__(self, promise: Any) -> None:
+        self.promise = promise
+        self.arrived = False
+
+    def __await__(self) -> Generator[Any, None, None]:
+        yield from self.promise.__await__()
+        self.arrived = True
+
+    def sync_wait(self) -> None:
+        """Wait, unless it has arrived."""
+        if not self.arrived:
+            waited(self.promise)
+            self.arrived = True
+
+    def then(
+        self,
+        callback: Callable[[None], T],
+        error_callback: Callable[[Exception], T] | None = None,
+        title: str | None = None,
+    ) -> asyncio.Task[T]:
+        """Call a function when the buffer is mapped, in a task of the event loop."""
+
+        async def settled() -> T:
+            try:
+                await self
+            except Exception as error:
+                if error_callback is None:
+                    raise
+                return error_callback(error)
+            return callback(None)
+
+        return asyncio.get_running_loop().create_task(settled(), name=title)

@@ -1,0 +1,154 @@
+"""A browser tab with Pyodide, NumPy and this checkout's package.
+
+Pyodide's core is the package of npm that `python3 run browser` installs. Its wheel of NumPy comes from the
+folder that WGSLICE_PYODIDE names, or is downloaded once from Pyodide's own address; the lock file of the core
+has its hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import urllib.request
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from browser import Browser, chromium, served
+from helpers import ROOT
+
+CORE = ROOT / ".npm" / "node_modules" / "pyodide"
+CORE_FILES = (
+    *("pyodide.asm.js", "pyodide.asm.wasm", "pyodide.mjs", "pyodide.mjs.map"),
+    *("pyodide-lock.json", "python_stdlib.zip"),
+)
+ADDRESS = "https://cdn.jsdelivr.net/pyodide/v{version}/full/{name}"
+VARIABLE = "WGSLICE_PYODIDE"
+PACKAGES = "/lib/python3.12/site-packages"
+
+LOAD = """
+const { loadPyodide } = await import("/pyodide/pyodide.mjs");
+globalThis.printed = [];
+const print = (text) => void printed.push(text);
+globalThis.pyodide = await loadPyodide({ indexURL: "/pyodide/", stdout: print, stderr: print });
+await pyodide.loadPackage("/pyodide/" + wheel, { messageCallback: () => {} });
+for (const [name, folder] of Object.entries(archives)) {
+  const bytes = await (await fetch("/" + name)).arrayBuffer();
+  pyodide.unpackArchive(bytes, "zip", { extractDir: folder });
+}
+"""
+
+
+class CannotRunError(Exception):
+    """Why there is no tab here."""
+
+
+def missing() -> str:
+    """What a tab lacks here; empty if nothing."""
+    if chromium() is None:
+        return "Chromium is missing: apt-get install chromium"
+    if not CORE.exists():
+        return "Pyodide is missing: `python3 run browser` installs it"
+    try:
+        numpy_wheel()
+    except CannotRunError as error:
+        return str(error)
+    return ""
+
+
+def numpy_wheel() -> Path:
+    """Return Pyodide's wheel of NumPy, with the hash that its lock file gives."""
+    lock = json.loads((CORE / "pyodide-lock.json").read_text("utf-8"))
+    name, digest = (lock["packages"]["numpy"][key] for key in ("file_name", "sha256"))
+    wheel = Path(os.environ.get(VARIABLE, CORE)) / name
+    if not wheel.exists() and VARIABLE in os.environ:
+        raise CannotRunError(f"{VARIABLE} = {os.environ[VARIABLE]!r}: the folder lacks {name}")
+    if not wheel.exists():
+        url = ADDRESS.format(
+            version=json.loads((CORE / "package.json").read_text("utf-8"))["version"], name=name
+        )
+        try:
+            with urllib.request.urlopen(url, timeout=60) as answer:
+                wheel.write_bytes(answer.read())
+        except OSError as error:
+            raise CannotRunError(f"{url}: {error}; {VARIABLE} may name a folder that has the file") from None
+    if hashlib.sha256(wheel.read_bytes()).hexdigest() != digest:
+        raise CannotRunError(f"{wheel} differs from the file that Pyodide's lock file names: remove it")
+    return wheel
+
+
+def pack(archive: Path, folders: Mapping[Path, str]) -> None:
+    """Write an archive of folders, by the names that they have in it."""
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
+        for folder, name in folders.items():
+            for path in sorted(folder.rglob("*")):
+                if path.is_file() and "__pycache__" not in path.parts:
+                    packed.write(path, str(Path(name) / path.relative_to(folder)))
+
+
+def make_site(folder: Path) -> None:
+    """Write what a page with Pyodide and this package loads into a folder."""
+    core = folder / "pyodide"
+    core.mkdir()
+    for path in (*(CORE / name for name in CORE_FILES), numpy_wheel()):
+        if path.exists():
+            shutil.copy(path, core)
+    pack(folder / "wgslice.zip", {ROOT / "src" / "wgslice": "wgslice", ROOT / "wgsl": "wgslice/wgsl"})
+    (folder / "index.html").write_text('<!doctype html><meta charset="utf-8"><title>tab</title>', "utf-8")
+
+
+class Tab:
+    """A tab whose Python has NumPy and this package.
+
+    Attributes
+    ----------
+    browser : Browser
+        With the page.
+    """
+
+    def __init__(self, browser: Browser, url: str, archives: Mapping[str, str]) -> None:
+        self.browser = browser
+        self.url = url
+        self.archives = {"wgslice.zip": PACKAGES, **archives}
+
+    def load(self) -> None:
+        """Load the page anew, and Pyodide in it."""
+        self.browser.open(self.url)
+        values = f"const wheel = {json.dumps(numpy_wheel().name)}, archives = {json.dumps(self.archives)};"
+        self.browser.evaluate(f"(async () => {{ {values} {LOAD} }})()")
+
+    def run(self, program: str) -> str:
+        """Run a program of Python, which may await; return what it printed, or raise RuntimeError."""
+        self.browser.evaluate("void (printed.length = 0)")
+        try:
+            self.browser.evaluate(f"pyodide.runPythonAsync({json.dumps(program)}).then(() => null)")
+        except RuntimeError as error:
+            raise RuntimeError(f"{error}\n{self.printed()}") from None
+        return self.printed()
+
+    def printed(self) -> str:
+        """Return what the program printed so far."""
+        lines: Any = self.browser.evaluate("printed")
+        return "\n".join(lines)
+
+
+@contextmanager
+def opened(
+    archives: Mapping[str, tuple[str, Mapping[Path, str]]] | None = None, timeout_s: float = 600
+) -> Iterator[Tab]:
+    """Open a tab; `archives` names further ones, the folder that each is unpacked in, and its content."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        make_site(folder)
+        further = archives or {}
+        for archive, (_, folders) in further.items():
+            pack(folder / archive, folders)
+        with served(folder) as url, Browser(timeout_s=timeout_s) as browser:
+            tab = Tab(browser, url, {archive: where for archive, (where, _) in further.items()})
+            tab.load()
+            yield tab

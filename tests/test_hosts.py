@@ -1,0 +1,36 @@
+"""Hosts of WebGPU: each offers the same names, with the same signatures."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from wgslice.gpu import browser, native
+
+
+def parameters(function: Callable[..., object]) -> list[tuple[str, object, object]]:
+    """Name, kind and default of each parameter."""
+    return [(each.name, each.kind, each.default) for each in inspect.signature(function).parameters.values()]
+
+
+def test_hosts_offer_the_same_names() -> None:
+    assert browser.__all__ == native.__all__ == sorted(native.__all__)
+
+
+@pytest.mark.parametrize("name", native.__all__)
+def test_hosts_offer_the_same_signatures(name: str) -> None:
+    ours, theirs = getattr(browser, name), getattr(native, name)
+    assert inspect.iscoroutinefunction(ours) == inspect.iscoroutinefunction(theirs)
+    assert callable(ours) == callable(theirs)
+    if callable(ours):
+        assert parameters(ours) == parameters(theirs)
+
+
+def test_the_browsers_host_imports_without_a_browser() -> None:
+    program = "import sys, wgslice.gpu.browser; print({'js', 'pyodide', 'wgpu'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
