@@ -116,11 +116,11 @@ class Tab:
         self.url = url
         self.archives = {"wgslice.zip": PACKAGES, **archives}
 
-    def load(self) -> None:
-        """Load the page anew, and Pyodide in it."""
+    def load(self, before: str = "") -> None:
+        """Load the page anew, and Pyodide in it after a script."""
         self.browser.open(self.url)
         values = f"const wheel = {json.dumps(numpy_wheel().name)}, archives = {json.dumps(self.archives)};"
-        self.browser.evaluate(f"(async () => {{ {values} {LOAD} }})()")
+        self.browser.evaluate(f"(async () => {{ {before} {values} {LOAD} }})()")
 
     def run(self, program: str) -> str:
         """Run a program of Python, which may await; return what it printed, or raise RuntimeError."""

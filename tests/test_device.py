@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import re
@@ -13,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import wgpu
-from helpers import check_same, on_one_adapter, run_python
+from helpers import ADAPTERS, check_same, on_one_adapter, run_python
 from planning import preferring
 
 import wgslice as wg
@@ -412,3 +413,21 @@ def test_minimum_limits_hold_the_largest_tile() -> None:
         size = eval(re.sub(r"(?<=\d)u", "", expression).replace("/", "//"), {}, constants)
         found.append(size * unit_nbytes)
     assert max(found) == MIN_LIMITS["max-compute-workgroup-storage-size"] == 4224
+
+
+def test_request_async_without_a_name_makes_the_default_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WGSLICE_ADAPTER", ADAPTERS[0])
+    monkeypatch.setattr("wgslice.gpu.device.default_devices", [])
+    made = asyncio.run(wg.Device.request_async())
+    assert made is wg.default_device()
+    assert made is asyncio.run(wg.Device.request_async())
+    assert ADAPTERS[0] in str(made.adapter)
+
+
+def test_request_async_of_a_name_makes_a_new_device() -> None:
+    first, second = (asyncio.run(wg.Device.request_async(ADAPTERS[0])) for _ in range(2))
+    assert first is not second
+    with pytest.raises(wg.NoAdapterError, match="no adapter has 'absent'"):
+        asyncio.run(wg.Device.request_async("absent"))
+    with pytest.raises(TypeError, match=r"^Device.request_async: adapter = 3"):
+        asyncio.run(wg.Device.request_async(3))  # type: ignore[arg-type]

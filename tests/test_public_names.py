@@ -144,6 +144,7 @@ SIGNATURES = {
     wg.tune: "(device=None, *, progress=None)",
     wg.TensorDesc: "(dtype, sizes, strides=None)",
     wg.Device.request: "(adapter=None)",
+    wg.Device.request_async: "(adapter=None)",
     wg.Device.wrap: "(wgpu_device)",
     wg.Device.compile: "(self, descriptor)",
     wg.Device.synchronize: "(self)",

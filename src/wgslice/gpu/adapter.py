@@ -14,7 +14,7 @@ from typing import Any
 from weakref import WeakSet
 
 from wgslice.errors import NoAdapterError, fitted
-from wgslice.gpu.host import BACKENDS, check_process, found_handles
+from wgslice.gpu.host import BACKENDS, can_wait, check_process, found_handles, found_handles_async
 from wgslice.gpu.protocols import GPUDevice
 from wgslice.plans.profiles import CPU, GPU, STAGING_NBYTES, TILE_NBYTES, WIDE_TILE_SIDES
 from wgslice.shaders import copy_dtype, windows_dtype
@@ -157,6 +157,8 @@ def native_backend() -> str:
 def install_advice() -> str:
     """Say what to install or update to give this operating system an adapter."""
     system = platform.system()
+    if system == "Emscripten":
+        return "this browser offers no WebGPU here: use one that has it, and a page from https or localhost"
     if system == "Darwin":
         return "Metal is part of macOS 10.13 and later; this one offers no Metal device"
     if system == "Windows":
@@ -214,6 +216,14 @@ def adapters_of(backend: str) -> list[Adapter]:
             with runtime_folder():
                 found_adapters[backend] = [*map(describe_adapter, found_handles(backend))]
         return found_adapters[backend]
+
+
+async def find_adapters() -> None:
+    """Find the adapters that `adapters` lists, where it cannot wait for them."""
+    for backend in () if can_wait() else BACKENDS:
+        if backend not in found_adapters:
+            found = [*map(describe_adapter, await found_handles_async(backend))]
+            found_adapters.setdefault(backend, found)  # another task may have found them
 
 
 @contextmanager

@@ -50,6 +50,7 @@ __all__ = [
     "as_encoder",
     "as_texture",
     "begin_mapping",
+    "can_wait",
     "check_loop",
     "check_mappings_on_destroy",
     "check_process",
@@ -164,7 +165,7 @@ def owner_of(handle: Any) -> protocols.GPUDevice:
 
 def found_handles() -> list[Any]:
     """Return the adapter of the browser, or none; wait for it."""
-    return adapters_of(waited(js().requestAdapter()))
+    return adapters_of(waited(js().requestAdapter))
 
 
 async def found_handles_async() -> list[Any]:
@@ -179,7 +180,7 @@ def adapters_of(handle: Any) -> list[Any]:
 
 def request_device(adapter: Any) -> protocols.GPUDevice:
     """Make a device with all limits of its adapter; wait for it."""
-    return cast("protocols.GPUDevice", GPUDevice(waited(js().requestDevice(adapter.js)), adapter))
+    return cast("protocols.GPUDevice", GPUDevice(waited(js().requestDevice, adapter.js), adapter))
 
 
 async def request_device_async(adapter: Any) -> protocols.GPUDevice:
@@ -280,7 +281,7 @@ def refused_as_value(wgpu_device: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        found = waited(js().pop(wgpu_device.js))
+        found = waited(js().pop, wgpu_device.js)
     if found is not None:
         raise ValueError(f"the browser refuses it: {' '.join(found[1].split())}")
 
@@ -295,7 +296,7 @@ def refusals() -> type[Exception]:
 
 def wait_done(wgpu_device: Any, is_lost: Callable[[], bool]) -> None:
     """Wait until all submitted work is done; raise what the browser has reported meanwhile."""
-    waited(js().done(wgpu_device.queue.js))
+    waited(js().done, wgpu_device.queue.js)
     if is_lost():
         raise DeviceLostError(LOST)
     with translated_errors:
@@ -326,6 +327,7 @@ def wait_for_mapping(mapping: Any, is_lost: Callable[[], bool]) -> None:
     try:
         mapping.sync_wait()
     except JsException as error:
+        waited(js().turn)  # the loss of the device is reported after this
         if is_lost():
             raise DeviceLostError(LOST) from None
         raise GPUValidationError(str(error)) from None

@@ -19,6 +19,7 @@ from wgslice.gpu.adapter import (
     devices_in_use,
     driver_override,
     find_adapter,
+    find_adapters,
     install_advice,
     process_lock,
 )
@@ -29,6 +30,7 @@ from wgslice.gpu.host import (
     check_valid,
     owner_of,
     request_device,
+    request_device_async,
     submit,
     translated_errors,
     wait_done,
@@ -139,23 +141,47 @@ class Device:
         RuntimeWarning
             OpenGL is used although it was not asked for, since no native driver was found.
         """
-        if adapter is None or isinstance(adapter, str):
-            query, adapter = adapter, find_adapter(adapter)
-            if adapter.backend == "OpenGL" and "gl" not in (query or "").lower():
-                warnings.warn(
-                    f"no Vulkan driver fits, so {adapter} is used: {driver_override()}"
-                    f"{install_advice()}; adapter='OpenGL' or WGSLICE_ADAPTER=OpenGL silences this warning",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
-        handle = getattr(adapter, "handle", None)
-        if handle is None:
-            raise TypeError(f"Device.request: adapter = {adapter!r}: must be a name or one of adapters()")
+        chosen = chosen_adapter("Device.request", adapter)
         check_process()
         with named("Device.request"), translated_errors:
-            features = {MAPPABLE} & handle.features if adapter.software else set()
-            wgpu_device = request_device(handle, features)
+            wgpu_device = request_device(chosen.handle, features_for(chosen))
         return cls.wrap(wgpu_device)
+
+    @classmethod
+    async def request_async(cls, adapter: Adapter | str | None = None) -> Device:
+        """Make a device where calls cannot wait: in a browser that cannot suspend WebAssembly.
+
+        Parameters
+        ----------
+        adapter : Adapter or str, optional
+            As for `request`. By default the result is the device of `default_device`, which is made if it
+            is absent or lost: calls without `device` work from then on.
+
+        Returns
+        -------
+        Device
+
+        Raises
+        ------
+        NoAdapterError, TypeError
+            As `request`.
+
+        Examples
+        --------
+        >>> import asyncio, wgslice as wg
+        >>> asyncio.run(wg.Device.request_async()) is wg.default_device()
+        True
+        """
+        await find_adapters()
+        if adapter is None and default_devices and not default_devices[0].is_lost():
+            return default_devices[0]
+        named_one = os.environ.get("WGSLICE_ADAPTER") if adapter is None else adapter
+        chosen = chosen_adapter("Device.request_async", named_one)
+        with named("Device.request_async"), translated_errors:
+            device = cls.wrap(await request_device_async(chosen.handle, features_for(chosen)))
+        if adapter is None:
+            default_devices[:] = [device]
+        return device
 
     @classmethod
     def wrap(cls, wgpu_device: GPUDevice) -> Device:
@@ -364,6 +390,28 @@ def checked_wgpu_device(name: str, value: object) -> GPUDevice:
             "Device.request(name) makes a device"
         )
     return wgpu_device
+
+
+def chosen_adapter(name: str, adapter: Any) -> Adapter:
+    """Return an adapter, or that for a part of its name or None; `name` begins errors."""
+    if adapter is None or isinstance(adapter, str):
+        query, adapter = adapter, find_adapter(adapter)
+        if adapter.backend == "OpenGL" and "gl" not in (query or "").lower():
+            warnings.warn(
+                f"no Vulkan driver fits, so {adapter} is used: {driver_override()}"
+                f"{install_advice()}; adapter='OpenGL' or WGSLICE_ADAPTER=OpenGL silences this warning",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+    if getattr(adapter, "handle", None) is None:
+        raise TypeError(f"{name}: adapter = {adapter!r}: must be a name or one of adapters()")
+    found: Adapter = adapter
+    return found
+
+
+def features_for(adapter: Adapter) -> set[str]:
+    """Return the features that a device on an adapter gets."""
+    return {MAPPABLE} & adapter.handle.features if adapter.software else set()
 
 
 AnyDevice: TypeAlias = Device | str | None  # arguments of `checked_device`

@@ -40,6 +40,7 @@ __all__ = [
     "as_texture",
     "begin_mapping",
     "begin_work",
+    "can_wait",
     "check_loop",
     "check_loss",
     "check_mappings_on_destroy",
@@ -220,6 +221,11 @@ def make_bind_group(wgpu_device: Any, layout: Any, ranges: Sequence[BoundRange])
     )
     made: BindGroup = bind_group("", handle, wgpu_device)
     return made
+
+
+def can_wait() -> bool:
+    """Whether calls can wait for the GPU: always."""
+    return True
 
 
 def check_process() -> None:

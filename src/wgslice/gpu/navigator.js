@@ -81,11 +81,14 @@
     readMapped: (buffer, offset, size, into) =>
       withBytes(into, (bytes) => bytes.set(new Uint8Array(buffer.getMappedRange(offset, size)))),
 
+    // A function that returns the promise: Python prints the error of a promise that it has and does not await.
     map(buffer, offset, size) {
       const mapped = buffer.mapAsync(MAP_READ, offset, size);
       mapped.catch(() => {}); // a wait raises it
-      return mapped;
+      return () => mapped;
     },
+
+    turn: () => new Promise((resume) => void setTimeout(resume)),
 
     done: (queue) => queue.onSubmittedWorkDone(),
 

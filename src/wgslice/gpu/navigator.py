@@ -69,13 +69,13 @@ def js() -> Any:
     return SimpleNamespace(**functions.to_py(depth=1))
 
 
-def waited(promise: Any) -> Any:
-    """Return what a promise resolves to; raise RuntimeError where Python cannot be suspended."""
-    from pyodide.ffi import can_run_sync, run_sync
+def waited(begin: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what the promise of a function resolves to; raise RuntimeError where calls cannot wait."""
+    from pyodide.ffi import run_sync
 
-    if not can_run_sync():
+    if not can_wait():
         raise RuntimeError(CANNOT_WAIT)
-    return run_sync(promise)
+    return run_sync(begin(*arguments))
 
 
 def can_wait() -> bool:
@@ -139,7 +139,6 @@ class GPUDevice:
         self.limits = {hyphenated(name): int(value) for name, value in js().limits(handle)}
         self.queue = GPUQueue(self)
         self.status = Status()
-        self._destroy_refused: Callable[[], None] | None = None
         # both are called as long as JavaScript has the device
         js().watch(handle, create_proxy(self.status.add), create_proxy(self.status.lose))
         known_devices.add(self)
@@ -151,8 +150,6 @@ class GPUDevice:
 
     def destroy(self) -> None:
         """Lose the device."""
-        if self._destroy_refused is not None:
-            self._destroy_refused()
         self.status.lost = True
         self.js.destroy()
 
@@ -163,7 +160,7 @@ class GPUDevice:
             raise GPUValidationError(f"size {size} is above the limit of the device")
         if size < MIN_AWAITED_NBYTES or not can_wait():
             return GPUBuffer(self, js().createBuffer(self.js, size, usage), size, usage, label)
-        made = waited(js().allocate(self.js, size, usage))
+        made = waited(js().allocate, self.js, size, usage)
         if made is None:
             raise GPUOutOfMemoryError("Not enough memory left")
         return GPUBuffer(self, made, size, usage, label)
@@ -273,7 +270,7 @@ class GPUBuffer:
 
     def map_async(self, mode: str, offset: int, size: int) -> Mapped:  # noqa: ARG002
         """Begin to map bytes to be read."""
-        return Mapped(js().map(self.js, offset, size))
+        return Mapped(js().map(self.js, offset, size), self.device.status)
 
     def read_mapped(self, offset: int, size: int, *, copy: bool) -> memoryview:  # noqa: ARG002
         """Return a copy of mapped bytes: Python cannot refer to memory of JavaScript."""
@@ -432,19 +429,21 @@ def only_device(what: str) -> GPUDevice:
 class Mapped(Awaitable[None]):
     """A promise of a buffer that is being mapped."""
 
-    def __init__(self, promise: Any) -> None:
+    def __init__(self, promise: Callable[[], Any], status: Status) -> None:
         self.promise = promise
+        self.status = status
         self.arrived = False
 
     def __await__(self) -> Generator[Any, None, None]:
-        yield from self.promise.__await__()
+        yield from self.promise().__await__()
         self.arrived = True
 
     def sync_wait(self) -> None:
-        """Wait, unless it has arrived."""
+        """Wait, unless it has arrived; raise what the browser has reported meanwhile."""
         if not self.arrived:
             waited(self.promise)
             self.arrived = True
+        self.status.check()
 
     def then(
         self,
