@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from helpers import Bytes, make_buffer, random_bytes, read_buffer
-from wgpu.backends.wgpu_native._api import libf
 
 import wgslice as wg
 from wgslice.gpu.pipelines import Pipelines
@@ -101,6 +100,8 @@ def side_by_side(device: wg.Device, parts: Sequence[Bytes]) -> tuple[Bytes, list
 @contextmanager
 def created(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
     """Counts the calls of wgpu's native functions that make objects of a device."""
+    from wgpu.backends.wgpu_native._api import libf
+
     names = [name for name in vars(libf) if name.startswith("wgpuDeviceCreate")]
     with counted(monkeypatch, libf, names) as made:
         yield made

@@ -11,9 +11,10 @@ import hashlib
 import json
 import os
 import shutil
+import time
 import urllib.request
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -83,9 +84,11 @@ def numpy_wheel() -> Path:
 
 
 def pack(archive: Path, folders: Mapping[Path, str]) -> None:
-    """Write an archive of folders, by the names that they have in it."""
+    """Write an archive of folders and files, by the names that they have in it."""
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
         for folder, name in folders.items():
+            if folder.is_file():
+                packed.write(folder, name)
             for path in sorted(folder.rglob("*")):
                 if path.is_file() and "__pycache__" not in path.parts:
                     packed.write(path, str(Path(name) / path.relative_to(folder)))
@@ -131,6 +134,20 @@ class Tab:
             raise RuntimeError(f"{error}\n{self.printed()}") from None
         return self.printed()
 
+    def stream(self, program: str) -> Iterator[str]:
+        """Run a program of Python; yield the lines that it prints, then raise RuntimeError if it failed."""
+        started = f"pyodide.runPythonAsync({json.dumps(program)}).then(() => '', (error) => String(error))"
+        self.browser.evaluate(
+            f"printed.length = 0; globalThis.ended = null; void {started}.then((said) => {{ ended = said; }})"
+        )
+        ended = None
+        while ended is None:
+            time.sleep(0.5)
+            ended, lines = self.browser.evaluate("[ended, printed.splice(0)]")
+            yield from lines
+        if ended:
+            raise RuntimeError(ended)
+
     def printed(self) -> str:
         """Return what the program printed so far."""
         lines: Any = self.browser.evaluate("printed")
@@ -139,16 +156,17 @@ class Tab:
 
 @contextmanager
 def opened(
-    archives: Mapping[str, tuple[str, Mapping[Path, str]]] | None = None, timeout_s: float = 600
+    project: Mapping[Path, str] | None = None, wheels: Sequence[Path] = (), timeout_s: float = 600
 ) -> Iterator[Tab]:
-    """Open a tab; `archives` names further ones, the folder that each is unpacked in, and its content."""
+    """Open a tab with further wheels, and files of the project below `/project`."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         make_site(folder)
-        further = archives or {}
-        for archive, (_, folders) in further.items():
-            pack(folder / archive, folders)
+        pack(folder / "project.zip", project or {})
+        for wheel in wheels:
+            shutil.copy(wheel, folder)
+        archives = {"project.zip": "/project", **{wheel.name: PACKAGES for wheel in wheels}}
         with served(folder) as url, Browser(timeout_s=timeout_s) as browser:
-            tab = Tab(browser, url, {archive: where for archive, (where, _) in further.items()})
+            tab = Tab(browser, url, archives)
             tab.load()
             yield tab

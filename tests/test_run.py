@@ -84,6 +84,7 @@ def test_the_bootstrap_names_its_verbs() -> None:
         "check",
         "fuzz",
         "matrix",
+        "browser",
         "soak",
         "lock",
     )
@@ -162,6 +163,7 @@ def test_scripts_get_their_arguments(
         ("check", "check.py"),
         ("fuzz", "fuzz.py"),
         ("soak", "soak.py"),
+        ("browser", "browser_tests.py"),
     ):
         assert run(run_script, monkeypatch, verb, "widening", "--check") == 0
         assert commands[-2:] == [["install", "test"], ["widening", "--check"]]
