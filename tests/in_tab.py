@@ -120,6 +120,9 @@ class Chosen:
         row = self.row_of(item)
         if row is not None and call.excinfo is not None:
             self.failed[row] = True
+        elif report.failed and call.excinfo is not None:  # at once, should a later test end the tab
+            lines = f"{item.nodeid}: {call.excinfo.exconly()}".splitlines()
+            item.config.get_terminal_writer().line(f"\nfailed: {lines[0]}")
         if report.when == "call" or not report.passed:
             expected = (
                 "expected failures" if report.skipped and hasattr(report, "wasxfail") else report.outcome

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import accumulate
 from math import gcd, prod
 from operator import mul
 from typing import NamedTuple
 
+# Elements of a range. `len` is faster, and raises beyond 31 bits where addresses have 32, as in a browser.
+count: Callable[[range], int] = (
+    len if sys.maxsize > 2**32 else lambda steps: max(-((steps.start - steps.stop) // steps.step), 0)
+)
 MAX_TRIES = 100_000  # about 0.1 s of Python; layouts of real tensors need fewer than ten
 
 
@@ -107,7 +112,7 @@ class Layout(Fields):
                 offset += item * stride
             else:
                 offset += item.start * stride
-                sizes.append(len(item))
+                sizes.append(count(item))
                 strides.append(item.step * stride)
         return Layout.of(sizes, strides, offset)
 

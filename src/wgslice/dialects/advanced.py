@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import int64_of
 from wgslice.dialects.basic import Selection, basic_index, check_result_rank, expanded, select_axis
+from wgslice.layout import count
 
 Part = TypeVar("Part")
 NO_INDEX = (
@@ -131,7 +132,7 @@ def advanced_index(sizes: tuple[int, ...], items: Sequence[Any]) -> AdvancedSele
             view_rank += not isinstance(view[-1], int)
         axis += len(own)
     shape = broadcast_shape(indexed)
-    extents = [1 if part is None else len(part) for part in view if not isinstance(part, int)]
+    extents = [1 if part is None else count(part) for part in view if not isinstance(part, int)]
     axes = {number for each in indexed for number in each.axes}
     kept = tuple(number for number in range(view_rank) if number not in axes)
     check_result_rank(len(shape) + len(kept), len(sizes))
