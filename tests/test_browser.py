@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -158,3 +159,86 @@ for step in range(2):
 print(wg.default_device() is device, (await x[::-1, 1].numpy_async()).tolist())
 """
     assert page.run(program) == "True\nTrue\nTrue [9, 5, 1]"
+
+
+def test_handles_of_javascript_are_accepted(page: tab.Tab) -> None:
+    page.load()
+    program = """
+import js, numpy as np, wgslice as wg
+from js import navigator
+from pyodide.ffi import to_js
+described = lambda **values: to_js(values, dict_converter=js.Object.fromEntries)
+adapter = await navigator.gpu.requestAdapter()
+device = await adapter.requestDevice()
+ours = wg.Device.wrap(device)
+print(wg.Device.wrap(device) is ours)
+x = wg.asarray(np.arange(6, dtype=np.int32), device=ours)
+buffer = device.createBuffer(described(size=24, usage=0x8C))
+view = wg.from_buffer(buffer, (2, 3), np.int32)
+view[:, ::-1] = x.reshape(2, 3)
+print(view.numpy().tolist(), buffer.mapState)
+described_x = wg.TensorDesc("int32", (6,))
+operator = ours.compile(wg.Slice(input=described_x, output=described_x, offsets=[0], sizes=[6], strides=[1]))
+encoder = device.createCommandEncoder()
+operator.record(encoder, input=buffer, output=x)
+device.queue.submit(to_js([encoder.finish()]))
+print(x.numpy().tolist())
+texture = device.createTexture(described(size=[2, 1], format="rgba8unorm", usage=0x13))
+pixels = wg.asarray(np.arange(8, dtype=np.uint8).reshape(1, 2, 4), device=ours)
+wg.copy_to_texture(pixels[:, ::-1], texture)
+print(wg.from_texture(texture).numpy().tolist())
+canvas = js.OffscreenCanvas.new(2, 1)
+context = canvas.getContext("webgpu")
+context.configure(described(device=device, format="rgba8unorm", usage=0x13))
+wg.copy_to_texture(pixels, context.getCurrentTexture())
+ours.synchronize()
+"""
+    assert page.run(program).splitlines() == [
+        "True",
+        "[[2, 1, 0], [5, 4, 3]] unmapped",
+        "[2, 1, 0, 5, 4, 3]",
+        "[[[4, 5, 6, 7], [0, 1, 2, 3]]]",
+    ]
+    assert page.browser.errors == []
+
+
+def test_background_work_runs_without_threads(page: tab.Tab) -> None:
+    program = """
+import numpy as np, wgslice as wg
+a, out = np.arange(60000, dtype=np.int32).reshape(200, 300), np.empty((100, 300), np.int32)
+wg.stream(a, np.s_[::-2], out, limit="64 KiB")
+print(np.array_equal(out, a[::-2]), wg.selftest(wg.default_device()).passed)
+"""
+    page.load()
+    assert page.run(program) == "True True"
+
+
+def test_sizes_beyond_31_bits_are_planned(page: tab.Tab) -> None:
+    program = """
+import wgslice as wg
+x = wg.broadcast_to(wg.zeros(1, "uint8"), (2**32 - 1,))
+print(x[::-1].shape, x[2**31:].shape, x[::2**30].numpy())
+"""
+    assert page.run(program) == "(4294967295,) (2147483647,) [0 0 0 0]"
+
+
+WORKER = """
+import { loadPyodide } from "SITE/pyodide/pyodide.mjs";
+const pyodide = await loadPyodide({ indexURL: "SITE/pyodide/" });
+await pyodide.loadPackage("numpy", { messageCallback: () => {} });
+const bytes = await (await fetch("SITE/wgslice.zip")).arrayBuffer();
+pyodide.unpackArchive(bytes, "zip", { extractDir: "/lib/python3.12/site-packages" });
+const run = pyodide.runPythonAsync("import wgslice as wg; str(wg.arange(4)[::-1].numpy().tolist())");
+postMessage(await run.catch(String));
+"""
+
+
+def test_a_worker_has_the_package_too(page: tab.Tab) -> None:
+    script = f"""new Promise((resolve, reject) => {{
+      const source = {json.dumps(WORKER)}.replaceAll("SITE", location.origin);
+      const url = URL.createObjectURL(new Blob([source], {{ type: "text/javascript" }}));
+      const worker = new Worker(url, {{ type: "module" }});
+      worker.onmessage = ({{ data }}) => resolve(data);
+      worker.onerror = ({{ message }}) => reject(new Error(message));
+    }})"""
+    assert page.browser.evaluate(script) == "[3, 2, 1, 0]"

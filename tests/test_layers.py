@@ -23,7 +23,7 @@ SOURCE = Path(wgslice.__file__).parent
 LAYERS = [
     [
         *("errors", "docstrings", "dtypes", "arguments", "dask", "layout", "layout_rules", "packaged"),
-        *("version", "whole_files"),
+        *("threads", "version", "whole_files"),
     ],
     ["dialects"],
     ["plans"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from time import perf_counter
@@ -20,6 +20,7 @@ from wgslice.gpu.host import refusals
 from wgslice.gpu.sink import sink
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Limits
+from wgslice.threads import BackgroundExecutor
 
 # Pipelines tested per kernel, each compiled in 50 to 280 ms or read from the driver's cache in 20 ms, and
 # trials of 0.5 ms each. A self-test of 168 pipelines and 2,546 trials takes 9 s with an empty cache, else 4 s
@@ -163,7 +164,7 @@ def run(
     devices.put(device)
     if device.adapter.software and device.adapter.backend == "Vulkan":
         devices.put(Device.request(device.adapter))
-    with ThreadPoolExecutor(max_workers=devices.qsize()) as threads:
+    with BackgroundExecutor(max_workers=devices.qsize()) as threads:
         tests = {
             kernel: threads.submit(outcome, devices, thinned(with_few_pipelines(trials, most), MAX_TRIALS))
             for trials_of in (window_trials, copy_trials, index_trials)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from math import prod
 from queue import Empty, SimpleQueue
 from threading import Event
@@ -36,6 +36,7 @@ from wgslice.streaming.walk import (
 )
 from wgslice.tensors.placed import viewed
 from wgslice.tensors.tensor import Tensor
+from wgslice.threads import BackgroundExecutor
 
 TileBuffer: TypeAlias = tuple[Buffer, Readback]  # where a tile is assembled, and its readback
 
@@ -64,8 +65,8 @@ class Ring:
 
     def run(self, report: Callable[[int], None]) -> None:
         """Move all pieces; `report` receives the number of elements of each tile that has been written."""
-        reading = ThreadPoolExecutor(1, "wgslice-read")
-        writing = ThreadPoolExecutor(1, "wgslice-write")
+        reading = BackgroundExecutor(1, "wgslice-read")
+        writing = BackgroundExecutor(1, "wgslice-write")
         try:
             for tile, piece, read in self._pieces(reading):
                 block = self.take(read)
@@ -91,7 +92,7 @@ class Ring:
             reading.shutdown(cancel_futures=True)
             writing.shutdown(cancel_futures=True)
 
-    def _pieces(self, reading: ThreadPoolExecutor) -> Iterator[tuple[Tile, Piece, Future[Any]]]:
+    def _pieces(self, reading: Executor) -> Iterator[tuple[Tile, Piece, Future[Any]]]:
         """Yield tiles, their pieces and the reads of these in order; up to `slots` pieces are read ahead."""
         ahead: deque[tuple[Tile, Piece, Future[Any]]] = deque()
         for tile in self.walk.tiles():
@@ -288,7 +289,7 @@ def run(ring: Ring, nbytes: int, progress: Callable[[float, str], None] | None) 
     """Run a ring in a thread and report its progress, until it is done or this thread is interrupted."""
     reports: SimpleQueue[int | None] = SimpleQueue()  # elements written; None at the end
     done = 0
-    with ThreadPoolExecutor(1, "wgslice-stream") as moving:
+    with BackgroundExecutor(1, "wgslice-stream") as moving:
         moved = moving.submit(ring.run, reports.put)
         moved.add_done_callback(lambda _: reports.put(None))
         try:
