@@ -24,7 +24,7 @@ WHEELS = ROOT / ".tab"
 PACKAGES = [
     *("pytest==9.1.1", "pluggy==1.7.0", "iniconfig==2.3.1", "packaging==26.3", "pygments==2.21.0"),
     *("hypothesis==6.155.7", "sortedcontainers==2.4.0", "attrs==26.1.0", "einops==0.8.2", "lark==1.3.1"),
-    *("array-api-strict==2.6.1", "platformdirs==4.11.0", "typing_extensions==4.16.0", "micropip==0.7.2"),
+    *("array-api-strict==2.6.1", "platformdirs==4.14.7", "typing_extensions==4.16.0", "micropip==0.7.2"),
 ]
 PYTHON = ["--python-version=3.12", "--implementation=py", "--abi=none", "--platform=any"]
 PROJECT = ["tests", "bench", "wgsl", "src", "docs", ".ci", "pyproject.toml", "run", "README.md", "LICENSE"]
