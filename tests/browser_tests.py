@@ -43,7 +43,7 @@ print({ended!r} + json.dumps(result))
 
 def wheels() -> list[Path]:
     """Return the wheels of PyPI that the tab gets; download those that are missing."""
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", WHEELS, "--no-deps"]
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(WHEELS), "--no-deps"]
     WHEELS.mkdir(exist_ok=True)
     missing = [each for each in PACKAGES if not list(WHEELS.glob(f"{wheel_name(each)}-*.whl"))]
     if missing:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from fnmatch import fnmatchcase
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pytest
 
@@ -66,7 +66,7 @@ def stand_in_for_wgpu() -> ModuleType:
             if name.startswith(("GPU", "BufferUsage", "TextureUsage")) and not hasattr(module, name):
                 setattr(module, name, value)
     module.__path__ = []
-    return module
+    return cast("ModuleType", module)
 
 
 class Entry(NamedTuple):
@@ -115,7 +115,9 @@ class Chosen:
         return next((row for row in self.rows if fnmatchcase(item.nodeid, row.tests)), None)
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         row = self.row_of(item)
         if row is not None and call.excinfo is not None:

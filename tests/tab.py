@@ -66,7 +66,7 @@ def numpy_wheel() -> Path:
     """Return Pyodide's wheel of NumPy, with the hash that its lock file gives."""
     lock = json.loads((CORE / "pyodide-lock.json").read_text("utf-8"))
     name, digest = (lock["packages"]["numpy"][key] for key in ("file_name", "sha256"))
-    wheel = Path(os.environ.get(VARIABLE, CORE)) / name
+    wheel: Path = Path(os.environ.get(VARIABLE, CORE)) / name
     if not wheel.exists() and VARIABLE in os.environ:
         raise CannotRunError(f"{VARIABLE} = {os.environ[VARIABLE]!r}: the folder lacks {name}")
     if not wheel.exists():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import io
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -69,10 +70,8 @@ class Page:
 def opened(folder: Path) -> Iterator[Page]:
     """Build the site with this page alone, as `run docs` does with all pages, and open it."""
     subprocess.run([sys.executable, "-m", *SPHINX.split(), "docs", str(folder)], cwd=ROOT, check=True)
-    sys.path.insert(0, str(ROOT / "docs" / "python"))
-    from package import write
-
-    write(folder / "_static" / "python", tab.numpy_wheel())
+    package = runpy.run_path(str(ROOT / "docs" / "python" / "package.py"))
+    package["write"](folder / "_static" / "python", tab.numpy_wheel())
     with served(folder) as url, Browser() as browser:
         browser.open(f"{url}python/index.html")
         page = Page(browser)
