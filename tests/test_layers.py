@@ -157,7 +157,7 @@ def test_imports_of_the_bench_have_no_cycle() -> None:
 
 HOST = {  # who may import what
     "wgpu": {"gpu.native"},
-    "pyodide": {"gpu.browser", "gpu.navigator"},
+    "pyodide": {"gpu.navigator"},
     "js": {"gpu.browser"},
     "wgslice.gpu.native": {"gpu.host"},
     "wgslice.gpu.browser": {"gpu.host"},
@@ -191,7 +191,7 @@ def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
         "dask": {"dask"},
         "demo": {"matplotlib"},
         "einops": {"einops"},
-        "gpu.browser": {"js", "pyodide"},  # of the browser's Python
+        "gpu.browser": {"js"},  # of the browser's Python
         "gpu.navigator": {"pyodide"},
         "calibration.store": {"platformdirs"},
         "onnx": {"google", "onnx"},  # protobuf comes with onnx

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
-from typing import Any, NoReturn, cast
+from functools import cache, partial
+from typing import Any, cast
 
 import numpy as np
 
@@ -22,8 +22,9 @@ from wgslice.gpu.navigator import (
     GPUDevice,
     GPUError,
     GPUTexture,
-    GPUValidationError,
     LeasedBuffer,
+    Pending,
+    Promise,
     can_wait,
     interface_of,
     js,
@@ -31,27 +32,32 @@ from wgslice.gpu.navigator import (
     only_device,
     waited,
 )
+from wgslice.gpu.placeholder import Placeholder
 from wgslice.gpu.protocols import (
     LOST,
     BindGroup,
     BoundRange,
     Buffer,
+    BytesCopy,
     CommandEncoder,
-    MapPromise,
     Region,
     Texture,
 )
 
 # What a host offers: `host` re-exports it.
 __all__ = [
+    "BACKENDS",
+    "Pending",
     "Placeholder",
     "as_buffer",
     "as_device",
     "as_encoder",
     "as_texture",
     "begin_mapping",
+    "begin_work",
     "can_wait",
     "check_loop",
+    "check_loss",
     "check_mappings_on_destroy",
     "check_process",
     "check_texture_valid",
@@ -59,47 +65,32 @@ __all__ = [
     "copy_rows",
     "copy_texels",
     "end_mapping",
+    "end_mapping_of_tensor",
     "follow_running_loop",
     "found_handles",
     "found_handles_async",
     "host_versions",
     "lease_class",
     "make_bind_group",
+    "mapped_bytes",
+    "new_promise",
     "owner_of",
     "refusals",
     "refused_as_value",
     "request_device",
     "request_device_async",
+    "set_map_state",
+    "submit",
     "translated_errors",
     "wait_done",
-    "wait_for_mapping",
 ]
 
+BACKENDS = {"WebGPU": 0}  # of adapters: the browser does not tell its own
 REFUSED = "the browser refused a command; the device stays usable; `wgslice doctor` tests the driver"
 NO_MEMORY = "the device has no memory left for this buffer: drop tensors that are no longer needed"
 DESTROYED = (
     "the buffer has been destroyed: upload the data again, and drop references instead of calling destroy()"
 )
-
-
-class Placeholder:
-    """Replaces a buffer in a captured call, without memory."""
-
-    map_state = "unmapped"
-    label = ""
-
-    def __init__(self, wgpu_device: protocols.GPUDevice, size: int, usage: int, zeroed: bool = True) -> None:
-        self.device = wgpu_device
-        self.size = size
-        self.usage = usage
-        self.zeroed = zeroed  # whether the call relies on zeros where it does not write
-
-    @property
-    def js(self) -> NoReturn:
-        """The buffer of JavaScript, which there is none of."""
-        raise ValueError(
-            "the tensor comes from an explained or captured call, which did not run: it has no elements"
-        )
 
 
 @cache
@@ -163,12 +154,12 @@ def owner_of(handle: Any) -> protocols.GPUDevice:
 # adapters and devices
 
 
-def found_handles() -> list[Any]:
+def found_handles(backend: str) -> list[Any]:  # noqa: ARG001 -- there is one
     """Return the adapter of the browser, or none; wait for it."""
     return adapters_of(waited(js().requestAdapter))
 
 
-async def found_handles_async() -> list[Any]:
+async def found_handles_async(backend: str) -> list[Any]:  # noqa: ARG001 -- there is one
     """Return the adapter of the browser, or none."""
     return adapters_of(await js().requestAdapter())
 
@@ -178,12 +169,12 @@ def adapters_of(handle: Any) -> list[Any]:
     return [] if handle is None else [GPUAdapter(handle)]
 
 
-def request_device(adapter: Any) -> protocols.GPUDevice:
+def request_device(adapter: Any, features: Collection[str] = ()) -> protocols.GPUDevice:  # noqa: ARG001 -- wgpu's
     """Make a device with all limits of its adapter; wait for it."""
     return cast("protocols.GPUDevice", GPUDevice(waited(js().requestDevice, adapter.js), adapter))
 
 
-async def request_device_async(adapter: Any) -> protocols.GPUDevice:
+async def request_device_async(adapter: Any, features: Collection[str] = ()) -> protocols.GPUDevice:  # noqa: ARG001 -- wgpu's
     """Make a device with all limits of its adapter."""
     return cast("protocols.GPUDevice", GPUDevice(await js().requestDevice(adapter.js), adapter))
 
@@ -307,32 +298,64 @@ def check_mappings_on_destroy(wgpu_device: Any, mapped: Collection[Buffer]) -> N
     """Do nothing: arrays are copies of mapped memory here."""
 
 
-def begin_mapping(staging: Buffer, nbytes: int, is_lost: Callable[[], bool]) -> MapPromise:  # noqa: ARG001
-    """Begin to map a staging buffer after all submitted work."""
-    return staging.map_async("READ", 0, nbytes)
+def check_loss(is_lost: Callable[[], bool]) -> None:
+    """Raise DeviceLostError if the device is lost, which the browser may be about to report."""
+    if can_wait():
+        waited(js().turn)
+    if is_lost():
+        raise DeviceLostError(LOST)
 
 
-def check_loop(mapping: Any) -> None:
+def submit(wgpu_device: Any, encoder: Any, copy: BytesCopy | None = None) -> None:
+    """Submit the commands of an encoder, if there is one, then a copy."""
+    encoder = encoder or wgpu_device.create_command_encoder()
+    if copy is not None:
+        encoder.copy_buffer_to_buffer(copy.source, copy.offset_nbytes, copy.target, 0, copy.nbytes)
+    wgpu_device.queue.submit([encoder.finish()])
+
+
+def begin_mapping(buffer: Any, nbytes: int, found: Pending) -> None:
+    """Begin to map the first bytes of a buffer after all submitted work."""
+    found.begun = js().map(buffer.js, 0, nbytes)
+    if found.promise is not None:
+        found.promise.pending = found
+
+
+def begin_work(wgpu_device: Any) -> Pending:
+    """Begin to wait for the end of all work that has been submitted."""
+    found = Pending(wgpu_device)
+    found.begun = partial(js().done, wgpu_device.queue.js)
+    return found
+
+
+def set_map_state(buffer: Any, state: str) -> None:
+    """Do nothing: the browser knows."""
+
+
+def mapped_bytes(buffer: Any, nbytes: int) -> memoryview:
+    """Return a copy of the first bytes of a buffer that has been mapped."""
+    copied: memoryview = buffer.read_mapped(0, nbytes)
+    return copied
+
+
+def end_mapping(buffer: Any) -> None:
+    """Unmap a buffer, or cancel its mapping."""
+    buffer.unmap()
+
+
+def end_mapping_of_tensor(buffer: Any) -> None:
+    """Unmap a buffer that is used again, or cancel its mapping."""
+    buffer.unmap()
+
+
+def new_promise(title: str) -> Any:  # noqa: ARG001 -- a task has it
+    """Make a promise of a mapping that begins next."""
+    return Promise()
+
+
+def check_loop(promise: Any) -> None:
     """Check nothing: the browser's event loop is never closed."""
 
 
-def follow_running_loop(mapping: Any) -> None:
+def follow_running_loop(promise: Any) -> None:
     """Do nothing: there is one event loop."""
-
-
-def wait_for_mapping(mapping: Any, is_lost: Callable[[], bool]) -> None:
-    """Wait until the bytes can be read."""
-    from pyodide.ffi import JsException
-
-    try:
-        mapping.sync_wait()
-    except JsException as error:
-        waited(js().turn)  # the loss of the device is reported after this
-        if is_lost():
-            raise DeviceLostError(LOST) from None
-        raise GPUValidationError(str(error)) from None
-
-
-def end_mapping(staging: Buffer, is_lost: Callable[[], bool]) -> None:  # noqa: ARG001
-    """Unmap a staging buffer."""
-    staging.unmap()

@@ -336,6 +336,8 @@ class Poller:
 
     def follow(self, mapping: Pending, is_lost: Callable[[], bool]) -> None:
         """Poll until a mapping is done or the device is lost."""
+        if not mapping.is_polled:
+            return
         with self.lock:
             self.pending.append(mapping)
             if len(self.pending) == 1:

@@ -14,10 +14,11 @@ from functools import cache, partial
 from itertools import count
 from threading import current_thread, main_thread
 from time import perf_counter, sleep
-from typing import Any, NamedTuple, NoReturn, cast
+from typing import Any, NamedTuple, cast
 
 from wgslice.errors import DeviceLostError, OutOfDeviceMemory
 from wgslice.gpu.cffi_types import parse_types
+from wgslice.gpu.placeholder import Placeholder
 from wgslice.gpu.protocols import (
     LOST,
     BindGroup,
@@ -294,26 +295,6 @@ def copy_texels(
         checked.wgpuCommandEncoderCopyTextureToBuffer(encoder._internal, in_texture, in_buffer, extent)
 
 
-class Placeholder:
-    """Replaces a wgpu.GPUBuffer in a captured call, without memory."""
-
-    map_state = "unmapped"
-    label = ""
-
-    def __init__(self, wgpu_device: GPUDevice, size: int, usage: int, zeroed: bool = True) -> None:
-        self._device = wgpu_device
-        self.size = size
-        self.usage = usage
-        self.zeroed = zeroed  # whether the call relies on zeros where it does not write
-
-    @property
-    def _internal(self) -> NoReturn:
-        """The native handle, which wgpu reads before it uses a buffer."""
-        raise ValueError(
-            "the tensor comes from an explained or captured call, which did not run: it has no elements"
-        )
-
-
 @cache
 def lease_class() -> Callable[[Buffer, Callable[[Buffer, Buffer], None]], Buffer]:
     """Make the class of leased buffers on first use, since its base class is wgpu's."""
@@ -449,6 +430,8 @@ def check_mappings_on_destroy(wgpu_device: Any, mapped: Collection[Buffer]) -> N
 
 class Pending:
     """A mapping of a buffer, or submitted work, whose end wgpu tells by a callback; any thread may wait."""
+
+    is_polled = True  # its promise is settled by polls alone
 
     def __init__(self, wgpu_device: GPUDevice, promise: Any = None) -> None:
         self.wgpu_device = wgpu_device

@@ -14,7 +14,6 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from itertools import chain
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -22,7 +21,9 @@ from weakref import WeakSet
 
 import numpy as np
 
-from wgslice.gpu.protocols import BoundRange
+from wgslice.errors import DeviceLostError
+from wgslice.gpu.protocols import LOST, BoundRange
+from wgslice.packaged import packaged_text
 
 CANNOT_WAIT = (
     "this call has to wait for the GPU, and this browser cannot suspend Python here: make the device by "
@@ -65,7 +66,7 @@ def js() -> Any:
     """Return the functions of navigator.js on first use, as attributes that Python looks up."""
     from pyodide.code import run_js
 
-    functions = run_js((files("wgslice.gpu") / "navigator.js").read_text("utf-8"))
+    functions = run_js(packaged_text("wgslice.gpu", "navigator.js"))
     return SimpleNamespace(**functions.to_py(depth=1))
 
 
@@ -115,7 +116,7 @@ class GPUAdapter:
 
     def __init__(self, handle: Any) -> None:
         self.js = handle
-        self.features = sorted(str(each) for each in handle.features)
+        self.features = {str(each) for each in handle.features}
         vendor, architecture, device, description, fallback = js().describe(handle)
         name = device if device and not device.startswith("0x") else ""
         name = name or description or f"{vendor} {architecture}".strip()
@@ -136,6 +137,7 @@ class GPUDevice:
 
         self.js = handle
         self.adapter = adapter
+        self.features: set[str] = set()
         self.limits = {hyphenated(name): int(value) for name, value in js().limits(handle)}
         self.queue = GPUQueue(self)
         self.status = Status()
@@ -268,11 +270,7 @@ class GPUBuffer:
         """Whether the buffer is "unmapped", "pending" or "mapped"."""
         return str(self._js.mapState)
 
-    def map_async(self, mode: str, offset: int, size: int) -> Mapped:  # noqa: ARG002
-        """Begin to map bytes to be read."""
-        return Mapped(js().map(self.js, offset, size), self.device.status)
-
-    def read_mapped(self, offset: int, size: int, *, copy: bool) -> memoryview:  # noqa: ARG002
+    def read_mapped(self, offset: int, size: int) -> memoryview:
         """Return a copy of mapped bytes: Python cannot refer to memory of JavaScript."""
         into = np.empty(size, np.uint8)
         js().readMapped(self.js, offset, size, into.data)
@@ -426,40 +424,70 @@ def only_device(what: str) -> GPUDevice:
     return devices[0]
 
 
-class Mapped(Awaitable[None]):
-    """A promise of a buffer that is being mapped."""
+class Pending:
+    """A mapping of a buffer, or submitted work."""
 
-    def __init__(self, promise: Callable[[], Any], status: Status) -> None:
-        self.promise = promise
-        self.status = status
-        self.arrived = False
+    is_polled = False  # the browser's event loop ends it
+
+    def __init__(self, wgpu_device: Any, promise: Any = None) -> None:
+        self.wgpu_device = wgpu_device
+        self.promise = promise  # a `Promise` of the same
+        self.begun: Callable[[], Any] | None = None  # returns JavaScript's promise
+        self.failure = ""
+        self.is_done = False
+
+    def finish(self, failure: str) -> None:
+        """Note that it is done, or why it has failed."""
+        self.failure, self.is_done = failure, True
+
+    def is_over(self) -> bool:
+        """Whether it is known to be done or to have failed."""
+        return self.is_done
+
+    def wait(self, is_lost: Callable[[], bool]) -> None:
+        """Wait until it is done; raise what the browser has reported meanwhile."""
+        from pyodide.ffi import JsException
+
+        if not self.is_done and self.begun is not None:
+            try:
+                waited(self.begun)
+                self.finish("")
+            except JsException as error:
+                waited(js().turn)  # the loss of the device is reported after this
+                self.finish(str(error))
+        if is_lost():
+            raise DeviceLostError(LOST)
+        if self.failure:
+            raise GPUValidationError(self.failure)
+        self.wgpu_device.status.check()
+
+
+class Promise(Awaitable[None]):
+    """A promise of a mapping, with the methods of wgpu's promises."""
+
+    pending: Pending
 
     def __await__(self) -> Generator[Any, None, None]:
-        yield from self.promise().__await__()
-        self.arrived = True
+        from pyodide.ffi import JsException
 
-    def sync_wait(self) -> None:
-        """Wait, unless it has arrived; raise what the browser has reported meanwhile."""
-        if not self.arrived:
-            waited(self.promise)
-            self.arrived = True
-        self.status.check()
+        if not self.pending.is_done and self.pending.begun is not None:
+            try:
+                yield from self.pending.begun().__await__()
+                self.pending.finish("")
+            except JsException as error:
+                yield from js().turn().__await__()
+                self.pending.finish(str(error))
 
     def then(
         self,
         callback: Callable[[None], T],
-        error_callback: Callable[[Exception], T] | None = None,
+        error_callback: Callable[[Exception], T] | None = None,  # noqa: ARG002 -- `await` raises nothing
         title: str | None = None,
     ) -> asyncio.Task[T]:
-        """Call a function when the buffer is mapped, in a task of the event loop."""
+        """Call a function when the mapping has ended, in a task of the event loop."""
 
         async def settled() -> T:
-            try:
-                await self
-            except Exception as error:
-                if error_callback is None:
-                    raise
-                return error_callback(error)
+            await self
             return callback(None)
 
         return asyncio.get_running_loop().create_task(settled(), name=title)
