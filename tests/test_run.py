@@ -118,12 +118,13 @@ def test_docs_are_built_and_served_by_default(
     monkeypatch.setattr(run_script, "SITE", tmp_path / "site")
     (tmp_path / "site").mkdir()
     assert run(run_script, monkeypatch, "docs", *options) == 0
-    installed, built, saved, packed, *server = commands
+    installed, built, saved, packed, package, *server = commands
     assert installed == ["install", "docs"]
     assert built[0] == "sphinx"
     assert "--fail-on-warning" in built
     assert saved == [str(tmp_path / "site" / "_static" / "programs")]
     assert packed == ["bench.gpu_programs", str(tmp_path / "site" / "_static" / "gpu" / "programs")]
+    assert package == [str(tmp_path / "site" / "_static" / "python")]
     assert not (tmp_path / "site").exists(), "pages of the build before"
     assert [command[0] for command in server] == ["http.server"] * served
 
@@ -166,7 +167,8 @@ def test_scripts_get_their_arguments(
         ("browser", "browser_tests.py"),
     ):
         assert run(run_script, monkeypatch, verb, "widening", "--check") == 0
-        assert commands[-2:] == [["install", "test"], ["widening", "--check"]]
+        pyodide = [["--silent", "--prefix", str(run_script.NPM), run_script.PYODIDE]] * (verb == "browser")
+        assert commands[-2 - len(pyodide) :] == [["install", "test"], *pyodide, ["widening", "--check"]]
         assert (ROOT / "tests" / script).is_file()
         assert run_script.SCRIPTS[verb][0] == script
     helped = subprocess.run(
