@@ -25,6 +25,7 @@ from wgslice.doctor.trials import NONE, Moves, Trial, elements_of, trial_of
 from wgslice.layout import Layout
 from wgslice.plans.gather import WindowCopy
 from wgslice.plans.index_strategies import copy_at_once, masked_copy_at_once
+from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.plans.problem import PlanContext
 from wgslice.plans.profiles import Limits
 
@@ -90,7 +91,10 @@ def indexed(draw: st.DrawFn) -> list[Trial]:
     selection = any_index(sizes, held)
     assume(isinstance(selection, AdvancedSelection) and chosen.size > 0 and chosen.ndim <= MAX_RANK)
     assert isinstance(selection, AdvancedSelection)
-    other = some_layout(draw, chosen.shape, broadcast=not reads)
+    if reads and width < WORD_NBYTES:  # whose gathers write whole words: callers give packed results
+        other = Layout.packed(chosen.shape, draw(st.integers(0, 40)))
+    else:
+        other = some_layout(draw, chosen.shape, broadcast=not reads)
     limits, dtype = draw(drawn_limits()), None if table is None else table.dtype
     copy = copy_at_once(selection, tensor, other, width, limits, reads=reads, index_dtype=dtype)
     moved = (elements_of(other), chosen) if reads else (chosen, elements_of(other))
