@@ -15,7 +15,7 @@ import wgslice as wg
 from bench.cases import Cut
 from wgslice.dialects.basic import numpy_index
 from wgslice.gpu.device import MAPPABLE
-from wgslice.gpu.protocols import Place
+from wgslice.gpu.protocols import BytesCopy, Place
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout, whole_words
 from wgslice.plans.kernels import Kernel
@@ -50,6 +50,9 @@ def describe() -> dict[str, str]:
     }
 
 
+device_submit = type(device).submit
+
+
 class Stopwatch:
     """Timestamps before and after the commands of the device.
 
@@ -67,12 +70,15 @@ class Stopwatch:
     def seconds(self, action: Callable[[], None]) -> float:
         """The GPU's own time for what an action submits."""
         self.total = 0.0
-        with patch.object(device, "submit", self.submit):
+        with patch.object(device, "submit", self.submit):  # which readback calls too
             action()
         return self.total
 
-    def submit(self, encoder: Any) -> None:
-        """Return the device time of an encoder's commands, between two empty passes."""
+    def submit(self, encoder: Any, copy: BytesCopy | None = None) -> None:
+        """Add the time of an encoder's commands, between two empty passes; submit a copy after them."""
+        if encoder is None:
+            device_submit(device, None, copy)
+            return
         before, behind = (device.wgpu_device.create_command_encoder() for _ in range(2))
         self.mark(before, "end_of_pass_write_index", 0)
         self.mark(behind, "beginning_of_pass_write_index", 1)
@@ -80,6 +86,8 @@ class Stopwatch:
         device.queue.submit([each.finish() for each in (before, encoder, behind)])
         start, stop = np.frombuffer(device.wgpu_device.queue.read_buffer(self.resolved), np.uint64)
         self.total += int(stop - start) / 1e9
+        if copy is not None:
+            device_submit(device, None, copy)
 
     def mark(self, encoder: Any, moment: str, query: int) -> None:
         """Record a timestamp."""
