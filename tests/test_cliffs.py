@@ -48,7 +48,7 @@ def test_every_row_has_numpys_bits_and_times(cliffs: ModuleType, tmp_path: Path)
 @on_one_adapter
 def test_a_wrong_row_fails_the_run(cliffs: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cliffs.IN_NUMPY, "insert_windows", lambda *_, **__: None)
-    with pytest.raises(SystemExit, match=r"wrong result: int64 wg.insert_windows\(z, grid, w\)$"):
+    with pytest.raises(SystemExit, match=r"wrong result: int64 wg.insert_windows\(z, grid, w\); "):
         cliffs.run_cliffs(
             Console(quiet=True), Namespace(**TINY, only="int64 wg.insert_windows(z, grid,", json=None)
         )
