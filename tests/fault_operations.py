@@ -330,7 +330,6 @@ OPERATIONS: dict[str, Operation] = {
         wg.insert_windows, t.y, [[0, 0], [4, 1]], [t.x[:2, :3], t.x[2:4, :5]]
     ),
     "pad_windows": lambda t: partial(wg.pad_windows, [t.x[:2, :3], t.x[2:5, :4]]),
-    "unpad_windows": lambda t: partial(wg.unpad_windows, t.x[:6, :6].reshape(2, 3, 6), [[2, 3], [3, 4]]),
     "insert_windows": lambda t: partial(
         wg.insert_windows, t.y, [[0, 0], [4, 1]], HOST[:6, :3].reshape(2, 3, 3)
     ),

@@ -30,6 +30,7 @@ from bench.gpu_programs import MAX_NBYTES, SIDES, write_programs
 from wgslice.plans.kernels import Kernel
 
 pytestmark = [
+    pytest.mark.first_adapter,  # the browser chooses its own
     pytest.mark.slow,
     pytest.mark.xdist_group("gpu page"),
     pytest.mark.skipif(chromium() is None, reason="Chromium is missing: apt-get install chromium"),

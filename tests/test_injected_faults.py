@@ -36,7 +36,7 @@ EXCEPTIONS = """CaptureRefused ComputationRefused DeviceLostError NoAdapterError
     OutOfDeviceMemory WindowError"""
 DESCRIPTORS = "ExtractWindows InsertWindows Slice Slice1 SliceGrad TensorDesc"
 REPORTS = "Explanation Plan SelfTest Tuning"
-VIEWS = "as_strided broadcast_to flip moveaxis permute reverse split squeeze"
+VIEWS = "as_strided broadcast_to flip moveaxis permute reverse split squeeze unpad_windows"
 WITHOUT_CALLS = "Adapter adapters dialects tile_offsets capture explain"  # of those that may fail
 BY_METHODS = "BoundOperator CompiledOperator CompiledTextureCopy Device Program Tensor"
 OF_OPERATIONS = "default_device selftest tune"  # Device.request; and many in one, each of them above
