@@ -74,8 +74,8 @@ def index_arrays(draw: st.DrawFn, size: int, shape: tuple[int, ...]) -> Any:
     dtype = draw(st.sampled_from(INTEGERS))
     if size == 0 or draw(st.integers(0, 15)) == 0:
         return draw(st.sampled_from([np.zeros((*shape[:-1], 0), dtype), []]))
-    lowest = -size if dtype[0] == "i" else 0
-    indices = draw(arrays(dtype, shape, elements=st.integers(lowest, size - 1)))
+    least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    indices = draw(arrays(dtype, shape, elements=st.integers(max(-size, least), min(size - 1, most))))
     return indices.tolist() if shape and draw(st.integers(0, 3)) == 0 else indices
 
 
