@@ -22,6 +22,7 @@ from wgslice.operators.windows_arguments import (
     OnGpu,
     Outside,
     cached_by_value,
+    check_inside,
     checked_outside,
     checked_strides,
     integer_array,
@@ -182,14 +183,8 @@ def placed_sized(
     empty = (extents == 0).any(axis=1, keepdims=True)  # these may be anywhere
     highest = np.array(sizes, np.int64) - extents
     leaving = ~empty & ((table < 0) | (table > highest))
-    if rule == "refuse" and leaving.any():
-        window, axis = (int(index) for index in np.argwhere(leaving)[0])
-        remedies = EXTRACTING | {"fill": "name a fill"} if name == "the input" else INSERTING
-        raise WindowError(
-            f"offsets[{window}][{axis}] = {table[window, axis]}: must be 0 to {highest[window, axis]} for a "
-            f"window of size {extents[window, axis]} in dimension {axis} of {name}, of size {sizes[axis]}; "
-            f"{', or '.join(remedies.values())}"
-        )
+    if rule == "refuse":
+        check_inside(leaving, table, extents, sizes, name)
     bounds = (0, np.maximum(highest, 0)) if rule == "clamp" else (I32_MIN, I32_MAX)
     known = np.where(empty, 0, np.clip(table, *bounds)).astype(np.int32)
     kept = fill if leaving.any() and rule != "clamp" else None

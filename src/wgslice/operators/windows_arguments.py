@@ -180,17 +180,30 @@ def placed_windows(
         table, rule = np.zeros_like(table), "clamp"
     highest = np.subtract(sizes, extents, dtype=np.int64)
     leaving = (table < 0) | (table > highest)
-    if rule == "refuse" and leaving.any():
-        window, axis = (int(index) for index in np.argwhere(leaving)[0])
-        remedies = EXTRACTING | {"fill": "name a fill"} if name == "the input" else INSERTING
-        raise WindowError(
-            f"offsets[{window}][{axis}] = {table[window, axis]}: must be 0 to {highest[axis]} for a window "
-            f"of size {extents[axis]} in dimension {axis} of {name}, of size {sizes[axis]}; "
-            f"{', or '.join(remedies.values())}"
-        )
+    if rule == "refuse":
+        check_inside(leaving, table, np.broadcast_to(extents, table.shape), sizes, name)
     clamped = rule == "clamp"
     known = np.clip(table, *((0, highest) if clamped else (I32_MIN, I32_MAX))).astype(np.int32)
     return Windows(extents, steps, flips, known, 4, True, fill if leaving.any() and not clamped else None)
+
+
+def check_inside(
+    leaving: NDArray[np.bool_],
+    table: NDArray[np.int64],
+    extents: NDArray[np.int64],
+    sizes: tuple[int, ...],
+    name: str,
+) -> None:
+    """Raise WindowError for the first window that leaves a tensor, called `name`, of these sizes."""
+    if not leaving.any():
+        return
+    window, axis = (int(index) for index in np.argwhere(leaving)[0])
+    extent, size = extents[window, axis], sizes[axis]
+    remedies = EXTRACTING | {"fill": "name a fill"} if name == "the input" else INSERTING
+    raise WindowError(
+        f"offsets[{window}][{axis}] = {table[window, axis]}: must be 0 to {size - extent} for a window of "
+        f"size {extent} in dimension {axis} of {name}, of size {size}; {', or '.join(remedies.values())}"
+    )
 
 
 def with_a_dimension(tensor: Layout, batch: Layout) -> tuple[Layout, Layout]:

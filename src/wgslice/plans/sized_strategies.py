@@ -15,8 +15,8 @@ from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import share_of
 from wgslice.plans.overlaps import Insertion, insertion_of
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner
-from wgslice.plans.problem import LARGEST_BINDING_NBYTES, MAX_INVOCATIONS, UNPADDED, PlanContext
-from wgslice.plans.profiles import FAILED, Costs, Limits, all_disabled
+from wgslice.plans.problem import MAX_INVOCATIONS, UNPADDED, PlanContext
+from wgslice.plans.profiles import FAILED, all_disabled
 from wgslice.plans.sized import (
     DIMENSION_COLUMNS,
     FIXED_COLUMNS,
@@ -31,6 +31,7 @@ from wgslice.plans.sized import (
     sized_class,
 )
 from wgslice.plans.steps import BufferCopies, Places, Span
+from wgslice.plans.window_problem import InContext
 from wgslice.plans.window_strategies import plan_windows
 from wgslice.plans.windows import DROPPED
 
@@ -38,35 +39,17 @@ PHASES = {1: (0b0010, 0b0100, 0b1000), 2: (0b0100,)}  # of runs that share words
 
 
 @dataclass(frozen=True, eq=False)
-class SizedProblem:
+class SizedProblem(InContext):
     """Boxes to copy, in elements from the bases of both sides."""
 
     boxes: Boxes
-    sets: tuple[
-        Integers, ...
-    ]  # disjoint boxes in each, by their numbers; a later one overwrites earlier ones
+    sets: tuple[Integers, ...]  # numbers of disjoint boxes; a later set overwrites earlier ones
     itemsize: int
     context: PlanContext
     windows: SizedWindows | None = None  # that the boxes are of, if they can be copied one by one
     tensor: Layout | None = None  # of these
     batch: Layout | None = None
     inserts: bool = False
-
-    @property
-    def limits(self) -> Limits:
-        """The device's limits."""
-        return self.context.limits
-
-    @property
-    def costs(self) -> Costs:
-        """The device's cost model."""
-        return self.limits.profile.costs
-
-    @property
-    def max_nbytes(self) -> int:
-        """Bytes that the largest binding holds at any alignment."""
-        most = min(self.limits.binding_nbytes, LARGEST_BINDING_NBYTES) // WIDEST_NBYTES * WIDEST_NBYTES
-        return most - self.limits.binding_alignment_nbytes
 
     @property
     def nbytes(self) -> int:

@@ -70,18 +70,10 @@ class Band:
         return Winners(Span(0, (on_indices + self.blocks) * WORD_NBYTES), -ahead, self.base, on_indices)
 
 
-@dataclass(frozen=True, eq=False)
-class WindowProblem:
-    """Windows to copy between a tensor and a batch, in elements of `itemsize` from the bases of both."""
+class InContext:
+    """What problems of windows know of their device."""
 
-    windows: Windows
-    tensor: Layout
-    batch: Layout
-    itemsize: int
     context: PlanContext
-    inserts: bool  # whether the batch is the input, and the tensor the output
-    numbers: Numbers  # of the windows to copy
-    contested: bool = False  # whether they may overlap, so that the later one stays
 
     @property
     def limits(self) -> Limits:
@@ -103,6 +95,20 @@ class WindowProblem:
     def max_nbytes(self) -> int:
         """Bytes that the largest binding holds at any alignment."""
         return self.binding_nbytes - self.limits.binding_alignment_nbytes
+
+
+@dataclass(frozen=True, eq=False)
+class WindowProblem(InContext):
+    """Windows to copy between a tensor and a batch, in elements of `itemsize` from the bases of both."""
+
+    windows: Windows
+    tensor: Layout
+    batch: Layout
+    itemsize: int
+    context: PlanContext
+    inserts: bool  # whether the batch is the input, and the tensor the output
+    numbers: Numbers  # of the windows to copy
+    contested: bool = False  # whether they may overlap, so that the later one stays
 
     @property
     def max_invocations(self) -> int:

@@ -54,13 +54,19 @@ class Flags:
 READ_ONLY = False  # of `writeable`
 
 
-class Shaped:
-    """Properties that follow from a dtype and a layout."""
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Placed:
+    """A tensor without its indexing and methods: elements in a buffer, with all that copies depend on."""
 
-    __slots__ = ()
-
+    device: Device
+    memory: Buffer  # reused for other tensors when no tensor refers to it
     dtype: DType
     layout: Layout
+    writeable: bool = True
+    base: Self | None = None  # whose buffer this is a view of
+
+    def __post_init__(self) -> None:
+        """Do nothing; `Tensor` registers itself with Dask here."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -101,21 +107,6 @@ class Shaped:
     def is_packed(self) -> bool:
         """Whether the elements are row-major and contiguous."""
         return self.layout.is_packed
-
-
-@dataclass(frozen=True, eq=False, slots=True, repr=False)
-class Placed(Shaped):
-    """A tensor without its indexing and methods: elements in a buffer, with all that copies depend on."""
-
-    device: Device
-    memory: Buffer  # reused for other tensors when no tensor refers to it
-    dtype: DType
-    layout: Layout
-    writeable: bool = True
-    base: Self | None = None  # whose buffer this is a view of
-
-    def __post_init__(self) -> None:
-        """Do nothing; `Tensor` registers itself with Dask here."""
 
     @property
     def buffer(self) -> Buffer:
