@@ -99,11 +99,8 @@ fn find_sized_row(window: u32, number: u32, added: u32) -> SizedRow {
     return row;
 }
 
-// The 16 bytes at byte `position` of a row, at least -15; bytes outside of the row are arbitrary.
-fn read_sized_row(row: SizedRow, position: u32, distance: u32) -> vec4<u32> {
-    if (!apart) {
-        return filled_block(row, position, block_at(row.source + position));
-    }
+// The 16 bytes at byte `position` of a row, at least -15, whose elements are apart; bytes outside of the row are arbitrary.
+fn gathered_block(row: SizedRow, position: u32, distance: u32) -> vec4<u32> {
     var value = vec4(0u);
     let bytes = min(element_bytes, 4u); // per element within a word
     for (var i = 0u; i < 16u; i += bytes) {
@@ -112,7 +109,7 @@ fn read_sized_row(row: SizedRow, position: u32, distance: u32) -> vec4<u32> {
         let read = extractBits(source_block(place / 16u)[place / 4u % 4u], place % 4u * 8u, bytes * 8u);
         value |= select(vec4(0u), vec4(read << (i % 4u * 8u)), vec4(0u, 1u, 2u, 3u) == vec4(i / 4u));
     }
-    return filled_block(row, position, value);
+    return value;
 }
 
 // A block of a row, with the fill in place of its bytes outside of the tensor.
@@ -166,31 +163,29 @@ fn sized_windows(own: Invocation) {
         let row = find_sized_row(window, run_row + number, added);
         let row_start = start + number * row_bytes;
         let row_stop = min(row_start + row_bytes, stop);
-        let distance = table[window + DISTANCE];
+        let source = row.source - row_start; // of byte 0 of the target
         var block = place / 16u;
-        if (place % 16u != 0u) {
-            let own_mask = mask_from(place, block);
-            value = (value & ~own_mask) | (read_sized_row(row, block * 16u - row_start, distance) & own_mask);
+        var near = block_after(source + block * 16u, 0u);
+        for (; block * 16u < row_stop; block++) {
+            var read: vec4<u32>;
+            if (apart) {
+                read = gathered_block(row, block * 16u - row_start, table[window + DISTANCE]);
+            } else {
+                let far = block_after(source + block * 16u, 1u);
+                read = join(near, far, source % 16u);
+                near = far;
+            }
+            read = filled_block(row, block * 16u - row_start, read);
+            if (block * 16u < place) { // after the end of the row before, or bytes outside of the run
+                let own_mask = mask_from(place, block);
+                read = (value & ~own_mask) | (read & own_mask);
+            }
+            value = read;
             if (block * 16u < start) {
                 head = value;
             } else if (block * 16u + 16u <= row_stop) {
                 target_blocks[block] = value;
             }
-            block++;
-        }
-        let source = row.source - row_start; // of byte 0 of the target
-        var near = block_after(source + block * 16u, 0u);
-        for (; block * 16u + 16u <= row_stop; block++) {
-            if (apart) {
-                target_blocks[block] = read_sized_row(row, block * 16u - row_start, distance);
-            } else {
-                let far = block_after(source + block * 16u, 1u);
-                target_blocks[block] = filled_block(row, block * 16u - row_start, join(near, far, source % 16u));
-                near = far;
-            }
-        }
-        if (block * 16u < row_stop) {
-            value = read_sized_row(row, block * 16u - row_start, distance);
         }
         place = row_stop;
     }
