@@ -37,6 +37,7 @@ from checker.sizes import (
     large_gathers,
     large_indexing,
     large_masks,
+    large_sized,
     large_values,
     large_windows,
 )
@@ -68,6 +69,8 @@ KNOWN_MESSAGES = re.compile(
     "|VUID-vkCmdDispatch-storageBuffers-06936: .*binding = 1,|VUID-VkImageViewCreateInfo-image-04441"
 )
 END_OF_MESSAGES = b"\0"
+LARGEST = "elements"  # of a tally, which is no sum
+COLUMNS = "dispatches", "invocations", "accesses", LARGEST
 VALIDATED = "SYNCHRONIZATION_VALIDATION", "GPU_ASSISTED"
 BEGIN, END = "<!-- checked: {} -->\n", "<!-- end -->"
 
@@ -191,7 +194,7 @@ def large_plans(draw: Random, *, first: bool) -> Iterator[tuple[Sequence[Step], 
     ):
         for large in islice(plans(draw), most):
             yield large.plan.steps, partial(check_large, large)
-    for moves in (large_windows, large_indexing):
+    for moves in (large_windows, large_sized, large_indexing):
         for _, plan, moved in islice(moves(draw), MOVED):
             yield plan.steps, partial(check_moved, plan, moved)
 
@@ -293,15 +296,14 @@ def messages_of(pipe: int) -> str:
 def table(content: Mapping[str, Any]) -> str:
     """Return what was executed of each kernel, as a table of a page."""
     rows = [
-        f"| `{name}` | {each['dispatches']:,} | {each['invocations']:,} | {each['accesses']:,} |"
+        "| " + " | ".join([f"`{name}`", *(f"{each[column]:,}" for column in COLUMNS)]) + " |"
         for name, each in sorted(content["kernels"].items())
     ]
-    total = [
-        sum(each[column] for each in content["kernels"].values())
-        for column in ("dispatches", "invocations", "accesses")
-    ]
-    rows.append(f"| all | {total[0]:,} | {total[1]:,} | {total[2]:,} |")
-    return "\n".join(["| kernel | dispatches | invocations | accesses |", "|---|---|---|---|", *rows])
+    columns = {name: [each[name] for each in content["kernels"].values()] for name in COLUMNS}
+    totals = (max(each) if name == LARGEST else sum(each) for name, each in columns.items())
+    rows.append("| " + " | ".join(["all", *(f"{total:,}" for total in totals)]) + " |")
+    head = "| kernel | dispatches | invocations | accesses | elements of the largest tensor |"
+    return "\n".join([head, "|---|---|---|---|---|", *rows])
 
 
 def mutant_table(content: Mapping[str, Any]) -> str:
@@ -332,7 +334,9 @@ def added(before: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, An
     sums = {name: before[name] + content[name] for name in ("plans", "adapter_trials", "seconds", "seeds")}
     own = dict(before["kernels"])
     for kernel, counts in content["kernels"].items():
-        own[kernel] = {name: count + own.get(kernel, {}).get(name, 0) for name, count in counts.items()}
+        former = {name: own.get(kernel, {}).get(name, 0) for name in counts}
+        own[kernel] = {name: count + former[name] for name, count in counts.items()}
+        own[kernel][LARGEST] = max(counts[LARGEST], former[LARGEST])
     return {**before, **content, **sums, "kernels": own}
 
 

@@ -23,6 +23,7 @@ from checker.sizes import (
     large_gathers,
     large_indexing,
     large_masks,
+    large_sized,
     large_windows,
 )
 from checker.translate import Translator
@@ -101,7 +102,9 @@ def test_copies_of_tensors_of_some_gib_are_right(plans: Callable[[Random], Itera
         check(check_large(large, Tallies(Tally)))
 
 
-@pytest.mark.parametrize("plans", [large_windows, large_indexing], ids=["windows", "indices"])
+@pytest.mark.parametrize(
+    "plans", [large_windows, large_sized, large_indexing], ids=["windows", "sized", "indices"]
+)
 def test_windows_and_indices_of_some_gib_are_right(plans: Callable[[Random], Iterator[Any]]) -> None:
     for _, plan, moved in islice(plans(Random(1)), some(10)):
         check(check_moved(plan, moved, Tallies(Tally)))
@@ -254,7 +257,7 @@ def test_the_verb_prints_what_was_executed_and_compared(
     *rows, compared = capsys.readouterr().out.splitlines()
     assert [row.partition(" | ")[0] for row in rows] == [
         "| kernel",
-        "|---|---|---|---|",
+        "|---|---|---|---|---|",
         "| `tiles`",
         "| all",
     ]
@@ -264,10 +267,10 @@ def test_the_verb_prints_what_was_executed_and_compared(
 
 def test_runs_of_the_same_kernels_add_up() -> None:
     run = {"plans": 2, "adapter_trials": 1, "seconds": 3, "seeds": [1], "texts": texts()}
-    run["kernels"] = {"rows": {"dispatches": 1, "accesses": 5}}
+    run["kernels"] = {"rows": {"dispatches": 1, "accesses": 5, "elements": 7}}
     twice = added(added({"mutants": {}}, run), run)
     assert (twice["plans"], twice["seeds"], twice["mutants"]) == (4, [1, 1], {})
-    assert twice["kernels"] == {"rows": {"dispatches": 2, "accesses": 10}}
+    assert twice["kernels"] == {"rows": {"dispatches": 2, "accesses": 10, "elements": 7}}
     assert added({**run, "texts": "others"}, run)["plans"] == 2
 
 
@@ -287,6 +290,7 @@ def test_every_kernel_has_a_row_of_executed_plans() -> None:
     assert kept["kernels"].keys() == {kernel.value for kernel in Kernel}
     assert all(each["accesses"] for each in kept["kernels"].values())
     assert sum(each["accesses"] for each in kept["kernels"].values()) >= 10**9
+    assert not [name for name, each in kept["kernels"].items() if each["elements"] < 2**31]
     assert {*kept["mutants"]} == {mutant.name for mutant in MUTANTS}
     assert all(each["found"] for each in kept["mutants"].values())
 

@@ -98,6 +98,7 @@ class Tally:
     dispatches: int = 0
     invocations: int = 0
     accesses: int = 0  # of buffers and workgroup memory
+    elements: int = 0  # of the largest tensor, gaps included
 
 
 @dataclass

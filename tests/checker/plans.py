@@ -41,6 +41,7 @@ def run_plan(
             call = kernel_call(step)
             call = call._replace(module=changed(call.module))
             tally = tallies[step.kernel.value]
+            tally.elements = max(tally.elements, plan.source.stop, plan.target.stop)
             found += Dispatched(step.kernel.value, call, memories, tally).run(groups and groups(step))
         elif isinstance(step, Clear):
             change(memories[step.writes], [(step.offset_nbytes, bytes(step.nbytes))])

@@ -23,32 +23,23 @@ from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_inde
 from wgslice.doctor.copies import cases
 from wgslice.doctor.indexing import table_of
 from wgslice.doctor.trials import FILL, NONE, Elements, difference, elements_of
-from wgslice.doctor.windows import COUNT, MARGIN, OUTSIDE, ROWS, WindowsCase
+from wgslice.doctor.windows import COUNT, MARGIN, OUTSIDE, ROWS, SizedCase, WindowsCase
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.gather import indexed_copy
 from wgslice.plans.index_strategies import (
     copy_at_once,
     masked_copy_at_once,
     masked_values_at_once,
-    plan_indexing,
 )
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import LARGEST_BINDING_NBYTES, MAX_INVOCATIONS, PlanContext, Table
 from wgslice.plans.profiles import CPU, GPU, Limits
 from wgslice.plans.steps import Memory as Kind
 from wgslice.plans.steps import OnGrid
-from wgslice.plans.window_strategies import winners_scratch
+from wgslice.plans.window_strategies import with_steps
 
-GOALS_NBYTES = (
-    2**31 - 1,
-    2**31,
-    2**31 + 2**20,
-    2**32 - 4,
-    2**32 - 1,
-    2**32,
-    5 * 2**30,
-)  # of the larger side, at most
+GOALS = 2**31 - 1, 2**31, 2**31 + 2**20, 2**32 - 4, 2**32 - 1, 2**32, 5 * 2**30  # elements, or bytes, at most
+SKIPS = 0, 1, 2**31 + 1  # elements before those that a mask or indices select
 RARE = 4  # plans of a kernel that are all taken; of further ones fewer
 LARGE = Limits(binding_nbytes=2**32 - 16, binding_alignment_nbytes=32, workgroups=65535)
 NEIGHBOURS = 200  # workgroups at either end of a grid that are executed
@@ -104,13 +95,19 @@ class Large(NamedTuple):
     table: Memory | None = None  # mask or indices of the device
 
 
+def by_kernels_alone(plan: Plan) -> Iterator[Plan]:
+    """Yield a plan by each strategy of dispatches alone."""
+    for choice in plan.choices:
+        if all(isinstance(step, OnGrid) for step in choice.steps):
+            yield with_steps(plan, choice.steps)
+
+
 def by_kernels(large: Large) -> Iterator[Large]:
     """Yield a plan by each strategy of dispatches alone, of many dispatches the first and the last ones."""
     half = MAX_STEPS // 2
-    for choice in large.plan.choices:
-        if all(isinstance(step, OnGrid) for step in choice.steps):
-            some = choice.steps[:half] + choice.steps[max(len(choice.steps) - half, half) :]
-            yield large._replace(plan=replace(large.plan, steps=some))
+    for plan in by_kernels_alone(large.plan):
+        some = plan.steps[:half] + plan.steps[max(len(plan.steps) - half, half) :]
+        yield large._replace(plan=replace(plan, steps=some))
 
 
 def large_copies(draw: Random) -> Iterator[Large]:
@@ -120,7 +117,8 @@ def large_copies(draw: Random) -> Iterator[Large]:
     seen: Counter[str] = Counter()
     while True:
         width, source, target = draw.choice(draw.choice((templates, permuted)))
-        goal_nbytes, profile = draw.choice(GOALS_NBYTES), draw.choice((CPU, GPU))
+        goal_nbytes = draw.choice(GOALS) * draw.choice((1, width))
+        profile = draw.choice((CPU, GPU))
         counts = [
             (goal_nbytes // width - side.stop) // abs(side.strides[0]) + side.sizes[0]
             for side in (source, target)
@@ -144,10 +142,10 @@ def large_masks(draw: Random) -> Iterator[Large]:
             draw.choice((1, 3, 33, 2**20)),
             draw.choice((0, 0, 1)),
         )
-        skip, limits = draw.choice((0, 1)), replace(LARGE, profile=draw.choice((CPU, GPU)))
+        skip, limits = draw.choice(SKIPS), replace(LARGE, profile=draw.choice((CPU, GPU)))
         rows = min(MAX_INVOCATIONS // row, (LARGEST_BINDING_NBYTES - 64) // width // (row + gap))
         target = Layout.of((rows, row), (row + gap, 1), skip)
-        source = Layout.of((rows, row), draw.choice(((0, 0), (row, 1), (row, 1))), 1 - skip)
+        source = Layout.of((rows, row), draw.choice(((0, 0), (row, 1), (row, 1))), draw.choice(SKIPS))
         mask = Layout.packed((rows, draw.choice((1, row))))
         copy = masked_copy_at_once(mask.sizes, target, source, width, limits)
         if copy is None:
@@ -173,7 +171,8 @@ def large_values(draw: Random) -> Iterator[Large]:
 
         repeats, width = MAX_INVOCATIONS // part.size, draw.choice((1, 2))
         repeats -= width == 2  # a binding holds fewer
-        target, source = Layout.packed((repeats * part.size,)), Layout.packed((repeats * count,), 3)
+        target = Layout.packed((repeats * part.size,), draw.choice(SKIPS))
+        source = Layout.packed((repeats * count,), draw.choice(SKIPS))
         limits = replace(LARGE, profile=draw.choice((CPU, GPU)))
         copy = masked_values_at_once(np.tile(part, repeats), target, source, width, limits)
         assert copy is not None
@@ -188,7 +187,8 @@ def large_gathers(draw: Random) -> Iterator[Large]:
         rows = min(MAX_INVOCATIONS, (LARGEST_BINDING_NBYTES - 64) // width) // row
         height = draw.choice((9, rows))
         picks = np.random.default_rng(draw.randrange(2**31)).integers(0, height, min(rows, 2**20))
-        source, target = Layout.packed((height, row), draw.choice((0, 1))), Layout.packed((picks.size, row))
+        source = Layout.packed((height, row), draw.choice(SKIPS))
+        target = Layout.packed((picks.size, row), draw.choice(SKIPS))
         dtype = draw.choice((None, np.dtype("int32"), np.dtype("uint32"), np.dtype("int64")))
         held: Any = picks if dtype is None else DeviceIndices(picks.shape, None)
         limits, selection = replace(LARGE, profile=draw.choice((CPU, GPU))), any_index(source.sizes, held)
@@ -244,7 +244,7 @@ def check_large(large: Large, tallies: Tallies, changed: Callable[[str], str] = 
     return [replace(each, case=large.case) for each in found]
 
 
-HEIGHTS = (2**31, 2**31 + 2**20, 2**32 - 2**12)  # bytes of a tensor, about
+HEIGHTS = (2**31, 2**31 + 2**20, 2**32 - 2**12)  # elements, or bytes, of a tensor, about
 
 
 @dataclass(frozen=True)
@@ -284,6 +284,39 @@ class LargeWindows(WindowsCase):
         return (picture, batch) if self.inserts else (batch, picture)
 
 
+@dataclass(frozen=True)
+class LargeSized(SizedCase):
+    """Windows of different sizes from the first to the last rows of a tall picture."""
+
+    nbytes: int = 0  # of the picture, about
+
+    @property
+    def picture(self) -> Layout:
+        """The layout of the picture."""
+        (_, breadth, channels), _, offset = super().picture
+        return Layout.packed((self.nbytes // (breadth * channels * self.width), breadth, channels), offset)
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """Offsets of each window."""
+        offsets = super().offsets.copy()
+        last = self.picture.sizes[0] - self.sizes[:, 0].max()
+        offsets[:, 0] = np.linspace(0, last, len(offsets)).astype(np.int64)
+        return offsets
+
+
+def large_sized(draw: Random) -> Iterator[tuple[str, Plan, Moved]]:
+    """Yield plans of drawn windows of different sizes in pictures of some GiB."""
+    while True:
+        width, channels = draw.choice(((1, 1), (1, 3), (2, 1), (4, 3), (8, 1), (16, 1)))
+        inserts, is_reversed, outside = draw.random() < 0.5, draw.random() < 0.5, draw.choice((0, OUTSIDE))
+        skip, nbytes = draw.choice((0, 1, 3)), draw.choice(HEIGHTS) * draw.choice((1, width))
+        case = LargeSized(inserts, width, channels, is_reversed, outside, skip, nbytes=nbytes)
+        trial = case.trial(replace(LARGE, profile=draw.choice((CPU, GPU))))
+        assert trial is not None
+        yield str(case), trial.plan, Moved(width, *case.moved())
+
+
 def large_windows(draw: Random) -> Iterator[tuple[str, Plan, Moved]]:
     """Yield a plan of each strategy of drawn windows of pictures of some GiB."""
     while True:
@@ -291,31 +324,25 @@ def large_windows(draw: Random) -> Iterator[tuple[str, Plan, Moved]]:
         inserts, outside = draw.random() < 0.5, draw.choice((0, OUTSIDE))
         step = draw.choice((1, 1, 1, 2, 4)) if not inserts else 1
         size, is_reversed, skip = draw.choice((7, 16, 40, 99)), draw.random() < 0.5, draw.choice((0, 1, 5))
-        overlap, nbytes = inserts and draw.random() < 0.3, draw.choice(HEIGHTS)
+        overlap = inserts and draw.random() < 0.3
+        nbytes = draw.choice(HEIGHTS) * draw.choice((1, width))
         case = LargeWindows(
             inserts, width, channels, size, is_reversed, outside, skip, step, overlap=overlap, nbytes=nbytes
         )
         limits = replace(LARGE, profile=draw.choice((CPU, GPU)))
-        plan = case.plan(limits, None)
-        for choice in plan.choices:
-            if all(isinstance(step, OnGrid) for step in choice.steps):
-                scratch = winners_scratch(choice.steps)
-                yield (
-                    str(case),
-                    replace(plan, steps=choice.steps, scratch=scratch),
-                    Moved(width, *case.moved()),
-                )
+        for plan in by_kernels_alone(case.plan(limits, None)):
+            yield str(case), plan, Moved(width, *case.moved())
 
 
 def large_indexing(draw: Random) -> Iterator[tuple[str, Plan, Moved]]:
-    """Yield plans of gathers and scatters at indices of tall, or of broad, pictures of some GiB."""
+    """Yield plans of gathers and scatters at indices of tall, or broad, pictures, as large as a binding."""
     while True:
         width, run = draw.choice((1, 1, 2, 4, 8, 16)), draw.choice((1, 3, 20))
         writes, dtype = draw.random() < 0.5, draw.choice((None, "int32", "int64", "uint32"))
         along, disjoint = draw.choice((0, 1)), draw.random() < 0.5
         few = 9
-        many = min(draw.choice(HEIGHTS) // (few * run * width), 2**31 - 1)
-        picture = Layout.packed((few, many, run) if along else (many, few, run), draw.choice((0, 1, 3)))
+        many = (LARGEST_BINDING_NBYTES - 64) // (few * run * width)
+        picture = Layout.packed((few, many, run) if along else (many, few, run), draw.choice((*SKIPS, 3)))
         indices = np.unique(np.linspace(0, many - 1, 40).astype(np.int64))
         if not disjoint:
             indices = np.concatenate([indices, indices[::3]])
@@ -327,17 +354,24 @@ def large_indexing(draw: Random) -> Iterator[tuple[str, Plan, Moved]]:
         y, x, z = (index * stride for index, stride in zip(places, picture.strides, strict=True))
         numbers = picture.offset + y[:, None, None] + x[:, None] + z
         elements = Layout.packed(selection.shape, draw.choice((0, 1)))
-        signed = dtype is None or dtype.startswith("i")
-        copy = indexed_copy(selection, picture, elements, reads=not writes, signed=signed, disjoint=disjoint)
-        sides = (elements, picture) if writes else (picture, elements)
-        limits = replace(LARGE, profile=draw.choice((CPU, GPU)))
         table = None if dtype is None else indices.astype(dtype)
+        limits = replace(LARGE, profile=draw.choice((CPU, GPU)))
+        copy = copy_at_once(
+            selection,
+            picture,
+            elements,
+            width,
+            limits,
+            reads=not writes,
+            index_dtype=None if table is None else table.dtype,
+            disjoint=disjoint,
+        )
         if copy is None:
             continue
-        plan = plan_indexing(copy, lambda: None, *sides, width, PlanContext(limits, table=table_of(table)))
+        plan = copy.planner(copy.read, copy.written, width, PlanContext(limits, table=table_of(table)))
         moved = (numbers, elements_of(elements)) if writes else (elements_of(elements), numbers)
-        if all(isinstance(step, OnGrid) for step in plan.steps):
-            yield f"{picture} at {along}, {dtype}, {writes}", plan, Moved(width, moved[0], moved[1], table)
+        for each in by_kernels_alone(plan):
+            yield f"{picture} at {along}, {dtype}, {writes}", each, Moved(width, moved[0], moved[1], table)
 
 
 class Moved(NamedTuple):

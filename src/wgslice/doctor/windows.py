@@ -224,8 +224,7 @@ class SizedCase:
 
     def moved(self) -> tuple[Elements, Elements]:
         """Return the elements of the target and of the source; none of the picture for indices outside."""
-        breadth, numbers = self.picture.sizes[1], elements_of(self.picture)
-        places = packed_windows(self.sizes, self.width)
+        breadth, places = self.picture.sizes[1], packed_windows(self.sizes, self.width)
         found = []
         for offset, stride, size, start in zip(
             self.offsets, self.strides, self.sizes, places.starts, strict=True
@@ -236,7 +235,8 @@ class SizedCase:
                 for begin, walk, step in zip(offset, ahead, stride, strict=True)
             )
             inside = ((x >= 0) & (x < breadth))[None, :, None]
-            taken = np.where(inside, numbers[np.ix_(y, x % breadth, c)], NONE).reshape(-1)
+            numbers = ((y[:, None] * breadth + x)[:, :, None] * self.channels) + c + self.skip
+            taken = np.where(inside, numbers, NONE).reshape(-1)
             found.append((taken, self.skip + start + np.arange(taken.size)))
         picture, batch = (np.concatenate(side) for side in zip(*found, strict=True))
         return (picture, batch) if self.inserts else (batch, picture)
