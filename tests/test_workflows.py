@@ -127,6 +127,22 @@ def test_action_installs_packages_and_names_the_backend(
         assert done.returncode == 2
 
 
+def test_the_text_of_a_release_is_its_section_of_the_changelog(tmp_path: Path) -> None:
+    """With a gh that prints its arguments."""
+    (tmp_path / "gh").write_text('#!/bin/sh\necho "$@"\n')
+    (tmp_path / "gh").chmod(0o755)
+    (tmp_path / "CHANGELOG.md").write_text(
+        "# Changelog\n\n## 0.30.0 - a\n\n- x\n\n## 0.3.0 - b\n\n- y\n\n## 0.2.0 - c\n"
+    )
+    workflow = YAML(typ="safe").load(ROOT / ".github" / "workflows" / "release.yml")
+    step = workflow["jobs"]["notes"]["steps"][-1]
+    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
+    done = run_step(step["run"], {"PATH": path, "GITHUB_REF_NAME": "v0.3.0"}, tmp_path)
+    assert done.stdout.startswith("release create v0.3.0 --verify-tag"), done.stderr
+    assert (tmp_path / "notes.md").read_text() == "\n- y\n\n"
+    assert run_step(step["run"], {"PATH": path, "GITHUB_REF_NAME": "v0.1.0"}, tmp_path).returncode
+
+
 def test_a_release_publishes_what_all_tests_built() -> None:
     workflow = YAML(typ="safe").load(ROOT / ".github" / "workflows" / "release.yml")
     assert workflow["on"] == {"push": {"tags": ["v[0-9]+.[0-9]+.[0-9]+"]}}
