@@ -231,6 +231,7 @@ OWN_OPTIONS = {
     "check": ["tests/check.py"],
     "fuzz": ["tests/fuzz.py"],
     "matrix": ["tests/matrix.py"],
+    "browser": ["tests/browser_tests.py"],
     "soak": ["tests/soak.py"],
     "suites": ["-m", "suites"],
 }  # verbs that pass options on
@@ -256,6 +257,7 @@ def test_every_other_command_is_one_that_is_tested() -> None:
         "check",
         "fuzz",
         "matrix",
+        "browser",
         "soak",
         "lock",
     ):
