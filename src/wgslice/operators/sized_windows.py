@@ -32,7 +32,7 @@ from wgslice.operators.windows_arguments import (
 from wgslice.plans.copy import plan_anew
 from wgslice.plans.kernels import WIDEST_NBYTES
 from wgslice.plans.plan import Planner
-from wgslice.plans.sized import Boxes, Side, SizedWindows
+from wgslice.plans.sized import Boxes, Side, SizedWindows, layouts_of
 from wgslice.plans.sized_strategies import boxes_planner, extract_sized_planner, insert_sized_planner
 from wgslice.plans.windows import DROPPED
 from wgslice.tensors.placed import (
@@ -269,19 +269,23 @@ def checked_outputs(dtype: DType, out: list[Any], sizes: Table) -> list[Tensor]:
 
 def by_buffer(tensors: list[Tensor]) -> list[tuple[list[int], BoundLayout, Packing]]:
     """Return the numbers of the tensors of each buffer, all of it that they reach, and their places in it."""
+    if not tensors:
+        return []
     order: dict[int, list[int]] = {}
     for number, tensor in enumerate(tensors):
         order.setdefault(id(tensor.memory), []).append(number)
+    columns = zip(*[tensor.layout for tensor in tensors], strict=True)
+    sizes, strides, starts = (np.array(values, np.int64).reshape(len(tensors), -1) for values in columns)
+    starts, reaches = starts[:, 0], (sizes - 1) * strides
+    lows = starts + np.minimum(reaches, 0).sum(axis=1)
+    stops = starts + np.maximum(reaches, 0).sum(axis=1) + 1
     found = []
     for numbers in order.values():
-        layouts = [tensors[number].layout for number in numbers if tensors[number].size]
-        low = min((layout.lowest for layout in layouts), default=0)
-        stop = max((layout.stop for layout in layouts), default=0)
-        starts = np.array([tensor.layout.offset - low for tensor in tensors], np.int64)
-        strides = np.array([tensor.strides for tensor in tensors], np.int64).reshape(len(tensors), -1)
+        kept = [number for number in numbers if tensors[number].size]
+        low, stop = (int(lows[kept].min()), int(stops[kept].max())) if kept else (0, 0)
         memory, itemsize = tensors[numbers[0]].memory, tensors[numbers[0]].itemsize
         whole = BoundLayout(memory, Layout.of((stop - low,), (1,), low), itemsize)
-        found.append((numbers, whole, Packing(starts, strides, stop - low)))
+        found.append((numbers, whole, Packing(starts - low, strides, stop - low)))
     return found
 
 
@@ -493,5 +497,6 @@ def unpad_windows(x: Tensor, sizes: ArrayLike) -> list[Tensor]:
         if ((table < 0) | (table > np.array(x.shape[1:], np.int64))).any():
             window = int(np.argwhere(((table < 0) | (table > x.shape[1:])).any(axis=1))[0, 0])
             raise ValueError(f"sizes[{window}] = {tuple(table[window].tolist())}: must be 0 to {x.shape[1:]}")
-        parts = enumerate(table.tolist())
-        return [viewed(x, x.layout.select([number, *map(range, size)])) for number, size in parts]
+        apart, *inner = x.layout.strides
+        starts = x.layout.offset + apart * np.arange(len(table))
+        return [viewed(x, layout) for layout in layouts_of(table, np.array(inner, np.int64), starts)]

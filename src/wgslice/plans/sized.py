@@ -65,9 +65,8 @@ class SizedWindows:
 
     @cached_property
     def layouts(self) -> list[Layout]:
-        """The packed layout of each window from its start on; of calls at the same places, made once."""
-        places = zip(self.sizes.tolist(), self.starts.tolist(), strict=True)
-        return [Layout.packed(tuple(sizes), start) for sizes, start in places]
+        """The layout of each window in the batch; of calls at the same places, made once."""
+        return layouts_of(self.sizes, self.strides, self.starts)
 
     def as_equal(self) -> tuple[Windows, Layout] | None:
         """Returns the windows and their batch, if windows of equal sizes are at equal distances in it."""
@@ -97,6 +96,14 @@ class SizedWindows:
         """Returns a batch of windows with the sizes of one, from its start on."""
         sizes, strides = self.sizes[number].tolist(), self.strides[number].tolist()
         return Layout.of((count, *sizes), (apart, *strides), int(self.starts[number]))
+
+
+def layouts_of(sizes: Integers, strides: Integers, starts: Integers) -> list[Layout]:
+    """Returns `Layout.of` of each row, in a third of its time."""
+    filled = (sizes > 0).all(axis=1)
+    relevant = np.where((sizes > 1) & filled[:, None], strides, 0)
+    columns = map(tuple, sizes.tolist()), map(tuple, relevant.tolist()), (starts * filled).tolist()
+    return [Layout(*fields) for fields in zip(*columns, strict=True)]
 
 
 class Side(NamedTuple):
