@@ -59,7 +59,11 @@ def run() -> int:
 
 def run_instead(console: Console, arguments: argparse.Namespace) -> bool:
     """Run another benchmark than the slices if asked to; modules that load wgpu are imported there."""
-    families = {"family": ("windows", "insertions", "gradients", "batches"), "graphs": ("graphs",)}
+    families = {
+        "family": ("windows", "insertions", "gradients", "batches"),
+        "boxes": ("boxes", "put_back", "paddings"),
+        "graphs": ("graphs",),
+    }
     for name, kinds in families.items():
         if getattr(arguments, name):
             run_family(console, arguments, kinds, name)
@@ -154,6 +158,7 @@ def parse() -> argparse.Namespace:
         help="of a run of cases: rounds become fewer, what does not fit in is left out; no bound by default",
     )
     parser.add_argument("--family", action="store_true", help="time windows, gradients and batches instead")
+    parser.add_argument("--boxes", action="store_true", help="time windows of different sizes instead")
     parser.add_argument("--stream", action="store_true", help="time streams between files instead")
     parser.add_argument("--graphs", action="store_true", help="time graphs of ONNX operators instead")
     parser.add_argument(

@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from bench.boxes import BOXES, PADDINGS, PUT_BACK
 from bench.cases import Case
 from bench.contest import Entry, Outcome, Process
 from bench.entries import entry_of
@@ -64,6 +65,43 @@ CONTESTS: dict[str, tuple[Sequence[Case], list[tuple[str, str, str, str]]]] = {
             ("a buffer copy", "", "batches_ours", "Copied"),
             ("NumPy", "", "family_numpy", "Indexed"),
             ("PyTorch", "torch", "family_torch", "Indexed"),
+        ],
+    ),
+    "boxes": (
+        BOXES,
+        [
+            ("extract_windows", "", "boxes_ours", "Extract"),
+            ("extract_windows of one size", "", "boxes_ours", "Equal"),
+            ("a buffer copy", "", "boxes_ours", "Copied"),
+            ("slices in a loop", "", "boxes_ours", "SliceLoop"),
+            ("slices in one submission", "", "boxes_ours", "SlicesInOne"),
+            ("NumPy in a loop", "", "boxes_numpy", "Loop"),
+            ("PyTorch in a loop", "torch", "boxes_torch", "Loop"),
+        ],
+    ),
+    "put_back": (
+        PUT_BACK,
+        [
+            ("insert_windows", "", "boxes_ours", "Insert"),
+            ("extract_windows of one size", "", "boxes_ours", "EqualBack"),
+            ("a buffer copy", "", "boxes_ours", "Copied"),
+            ("assignments in a loop", "", "boxes_ours", "Assigned"),
+            ("assignments in one submission", "", "boxes_ours", "AssignedInOne"),
+            ("NumPy in a loop", "", "boxes_numpy", "Assigned"),
+            ("PyTorch in a loop", "torch", "boxes_torch", "Assigned"),
+        ],
+    ),
+    "paddings": (
+        PADDINGS,
+        [
+            ("pad_windows", "", "boxes_ours", "Padded"),
+            ("insert_windows", "", "boxes_ours", "Insert"),
+            ("extract_windows of one size", "", "boxes_ours", "WholeParts"),
+            ("a buffer copy", "", "boxes_ours", "Copied"),
+            ("assignments in a loop", "", "boxes_ours", "Assigned"),
+            ("assignments in one submission", "", "boxes_ours", "AssignedInOne"),
+            ("NumPy in a loop", "", "boxes_numpy", "Assigned"),
+            ("PyTorch, split and pad_sequence", "torch", "boxes_torch", "Padded"),
         ],
     ),
     "graphs": (

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.boxes import BOXES, PADDINGS, PUT_BACK, Boxes, PutBack
 from bench.cases import CASES, COPIES, PERMUTES, Case, Cut
 from bench.compilers.planned import ASKED, LIMITS, planned
 from bench.contest import ROOT
@@ -45,6 +46,9 @@ SECTIONS: dict[str, Sequence[Case]] = {
     "insertions": INSERTIONS,
     "gradients": GRADIENTS,
     "batches": BATCHES,
+    "boxes": BOXES,
+    "put_back": PUT_BACK,
+    "paddings": PADDINGS,
     "graphs": GRAPHS,
     "accesses": ASKED,  # what GPU compilers say
 }
@@ -117,6 +121,8 @@ def limits_of(content: Mapping[str, Any]) -> Limits:
 
 def fingerprint(case: Case, limits: Limits) -> str:
     """A digest of a case's plan and kernels; of all slices' where a plan takes a device or several steps."""
+    if isinstance(case.work, Boxes | PutBack):
+        return digest(CASES, limits, [Kernel.SIZED_WINDOWS])
     return digest(
         [case] if isinstance(case.work, Cut | Columns | Crops | Gradient | Inserts) else CASES, limits
     )

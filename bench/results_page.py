@@ -141,9 +141,10 @@ def slices(content: Content) -> Iterator[str]:
 
 def family(content: Content) -> Iterator[str]:
     """Yield a table for each kind of tasks."""
-    for kind in ("windows", "insertions", "gradients", "batches", "graphs"):
+    kinds = "windows", "insertions", "gradients", "batches", "boxes", "put_back", "paddings", "graphs"
+    for kind in kinds:
         if kind in content:
-            yield outcomes_table(kind, content[kind])
+            yield outcomes_table(kind.replace("_", " "), content[kind])
 
 
 def graphs(content: Content) -> Iterator[str]:
@@ -460,6 +461,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "costs": block(MAIN, "costs", costs),
     "host": block(MAIN, "overheads", host),
     "family": block("*-family.json", "windows", by_run(family)),
+    "boxes": block("*-boxes.json", "boxes", by_run(family)),
     "graphs": block("*-graphs.json", "graphs", by_run(graphs)),
     "streams": block("*-stream.json", "streams", by_run(streams)),
     "cliffs": block("*-cliffs.json", "cliffs", by_run(cliffs)),
