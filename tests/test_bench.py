@@ -11,6 +11,7 @@ import sys
 from argparse import Namespace
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import chain
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from onnx.reference import ReferenceEvaluator
 from rich.console import Console
 
 import wgslice as wg
+from bench.boxes import BOXES, PADDINGS, PUT_BACK, Boxes, Sequences, put_back
 from bench.cases import CASES, Case, Cut
 from bench.chart import draw
 from bench.compilers.planned import LIMITS
@@ -82,7 +84,8 @@ def test_a_slice_is_verified_and_timed_on_every_contender(
 
 def test_what_a_rivals_process_loads_needs_no_wgslice() -> None:
     """Its environment has NumPy and the rival."""
-    modules = "worker", "cases", "tasks", "graphs", "rivals.keys", "rivals.numpy_", "rivals.family_numpy"
+    modules = "worker", "cases", "tasks", "graphs", "boxes", "rivals.keys", "rivals.numpy_"
+    modules = *modules, "rivals.family_numpy", "rivals.boxes_numpy"
     imports = ", ".join(f"bench.{name}" for name in modules)
     code = f"import sys; sys.modules['wgslice'] = sys.modules['wgpu'] = None; import {imports}"
     subprocess.run([PYTHON, "-c", code], cwd=ROOT, check=True)
@@ -352,7 +355,8 @@ def test_results_name_driver_processor_and_cores() -> None:
     assert found
     for path in found:
         assert re.fullmatch(
-            stem_of(json.loads(path.read_text("utf-8"))) + "(-cliffs|-family|-graphs|-regret|-stream)?",
+            stem_of(json.loads(path.read_text("utf-8")))
+            + "(-boxes|-cliffs|-family|-graphs|-regret|-stream)?",
             path.stem,
         )
 
@@ -424,6 +428,9 @@ TINY_VOLUMES = Task("tiny volumes", "float16", (9, 10, 11), Crops(30, (3, 4, 5),
 TINY_PATCHES = Task("tiny patches", "float32", (20, 30), Crops(30, (7, 7)))
 TINY_INSERTION = insertion("tiny insertion", "uint8", (48, 64, 3), Crops(12, (16, 16), True, gridded=True))
 TINY_OVERLAPS = insertion("tiny overlaps", "float32", (20, 30), Crops(30, (7, 7), mirrored=True))
+TINY_BOXES = Task("tiny boxes", "uint8", (40, 50, 3), Boxes(20, 1, 9))
+TINY_PLANE = Task("tiny plane", "float32", (40, 50), Boxes(20, 1, 9))
+TINY_SEQUENCES = Task("tiny sequences", "float16", (30, 12, 8), Sequences(30, 1, 12))
 TINY_BATCH = Task("tiny batch", "uint8", (7, 5, 3), Order(7))
 TINY_GRADIENT = gradient("tiny gradient", "uint16", (9, 11), np.s_[1::2, 2:9])
 TINY_ROUNDS = Task("tiny rounds", "float32", (1, 3, 8, 8), Rounds(4))
@@ -431,7 +438,8 @@ TINY_FOCUS = Task("tiny focus", "float16", (2, 3, 6, 4), Focus())
 
 
 def test_tasks_are_distinct_and_count_their_bytes() -> None:
-    tasks: list[Case] = [*WINDOWS, *INSERTIONS, *GRADIENTS, *BATCHES, *GRAPHS]
+    families = WINDOWS, INSERTIONS, GRADIENTS, BATCHES, GRAPHS, BOXES, PUT_BACK, PADDINGS
+    tasks: list[Case] = [*chain(*families)]
     assert len({task.name for task in tasks}) == len(tasks)
     for task in (
         TINY_WINDOWS,
@@ -441,6 +449,9 @@ def test_tasks_are_distinct_and_count_their_bytes() -> None:
         TINY_OVERLAPS,
         TINY_GRADIENT,
         TINY_BATCH,
+        TINY_BOXES,
+        TINY_SEQUENCES,
+        put_back(TINY_BOXES),
         TINY_ROUNDS,
         TINY_FOCUS,
     ):
@@ -468,9 +479,12 @@ def test_patches_on_a_grid_are_adjacent() -> None:
         ("insertions", [TINY_INSERTION, TINY_OVERLAPS]),
         ("gradients", [TINY_GRADIENT]),
         ("batches", [TINY_BATCH]),
+        ("boxes", [TINY_BOXES, TINY_PLANE, TINY_SEQUENCES]),
+        ("put_back", [put_back(TINY_BOXES), put_back(TINY_PLANE)]),
+        ("paddings", [put_back(TINY_SEQUENCES)]),
         ("graphs", [TINY_ROUNDS, TINY_FOCUS]),
     ],
-    ids=["windows", "insertions", "gradients", "batches", "graphs"],
+    ids=["windows", "insertions", "gradients", "batches", "boxes", "put_back", "paddings", "graphs"],
 )
 def test_the_family_is_verified_and_timed(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, kind: str, tasks: list[Case]

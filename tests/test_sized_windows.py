@@ -92,6 +92,26 @@ def cases(draw: st.DrawFn, *, inside: bool = True) -> Case:
     return Case(array, view, drawn.offsets, drawn.sizes, drawn.strides)
 
 
+# Crops of others' tests that move elements only: sizes of the image, offsets and sizes of each crop.
+PUBLIC_CROPS = {
+    # pytorch/vision, test/test_transforms_v2.py at 20610ed3, TestCrop: crops beyond the image are filled
+    "TorchVision": (
+        (21, 11),
+        [(5, 5), *[(-5, -5)] * 2, (-5, 5), (-5, -5), (5, -5), (-5, -5), (-5, 5), (5, -5), (5, 5)],
+        [(10, 5), (30, 20), *[(30, 10)] * 2, *[(20, 20)] * 2, *[(20, 10)] * 4],
+    ),
+    # NVIDIA/DALI, dali/test/python/operator_1/test_multi_crop.py at 25cd205d
+    "DALI multi_crop": ((16, 16, 3), [(0, 0, 0), (4, 4, 0), (0, 8, 0)], [(8, 8, 3)] * 3),
+    # its test_crop.py at 0bb71ff0: test_crop_rounding, both kinds of rounding
+    "DALI rounding": ((20, 8, 3), [(4, 0, 0), (5, -1, 0)], [(11, 9, 3)] * 2),
+    # test_crop_with_out_of_bounds_policy_support, the whole image among what is filled, and trimmed to it
+    "DALI out of bounds": ((40, 80, 3), [(-20, -40, 0), (0, 0, 0)], [(80, 160, 3), (40, 80, 3)]),
+    # test_crop_3d_vs_python_op_crop, DHWC and CDHW, at 0.1, 0.2 and 0.3 of what 0.91, 0.85 and 0.75 leave
+    "DALI DHWC": ((20, 50, 60, 8), [(0, 2, 5, 0)], [(18, 42, 45, 8)]),
+    "DALI CDHW": ((8, 30, 10, 50), [(0, 0, 0, 4)], [(8, 27, 8, 37)]),
+}
+
+
 def check_listed(found: list[wg.Tensor], expected: list[NDArray[Any]]) -> None:
     """Check windows of one buffer, each from a multiple of 16 bytes on."""
     assert len(found) == len(expected)
@@ -122,6 +142,16 @@ def test_elements_outside_read_as_the_fill(device: wg.Device, case: Case, on_gpu
     fill = np.frombuffer(bytes(range(1, 17)), case.array.dtype)[0]
     found = wg.extract_windows(x, offsets, case.sizes, case.strides, fill=fill)
     check_listed(found, case.expected(fill))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@pytest.mark.parametrize("crops", PUBLIC_CROPS.values(), ids=PUBLIC_CROPS)
+def test_public_crops_are_numpys(device: wg.Device, crops: Any, dtype: str) -> None:
+    shape, offsets, sizes = (np.array(each) for each in crops)
+    array = random_bytes(int(shape.prod()) * np.dtype(dtype).itemsize).view(dtype).reshape(shape)
+    case = Case(array, (), offsets, sizes, np.ones_like(sizes))
+    found = wg.extract_windows(wg.asarray(array, device=device), offsets, sizes, fill=0)
+    check_listed(found, case.expected(0))
 
 
 @given(case=cases(), separate=st.booleans())
