@@ -84,9 +84,9 @@ def test_a_slice_is_verified_and_timed_on_every_contender(
 
 def test_what_a_rivals_process_loads_needs_no_wgslice() -> None:
     """Its environment has NumPy and the rival."""
-    modules = "worker", "cases", "tasks", "graphs", "boxes", "rivals.keys", "rivals.numpy_"
-    modules = *modules, "rivals.family_numpy", "rivals.boxes_numpy"
-    imports = ", ".join(f"bench.{name}" for name in modules)
+    modules = "worker", "cases", "tasks", "graphs", "boxes"
+    rivals = "rivals.keys", "rivals.numpy_", "rivals.family_numpy", "rivals.boxes_numpy"
+    imports = ", ".join(f"bench.{name}" for name in (*modules, *rivals))
     code = f"import sys; sys.modules['wgslice'] = sys.modules['wgpu'] = None; import {imports}"
     subprocess.run([PYTHON, "-c", code], cwd=ROOT, check=True)
 

@@ -454,6 +454,12 @@ def test_unpadded_buffers_take_windows_one_by_one(device: wg.Device, capacity: i
     check_same(wg.pad_windows([x, x[:2]]).numpy()[0], array)
 
 
+@on_one_adapter
+def test_a_sequence_of_one_token_pads_in_whole_parts(device: wg.Device) -> None:
+    lines = [wg.zeros((length, 8), np.float16, device=device) for length in (1, 3)]
+    assert "96 B in 2 rows of 48 bytes" in str(wg.explain(wg.pad_windows, lines))
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "uint16"])
 def test_short_runs_share_words_with_their_neighbours(device: wg.Device, dtype: str) -> None:
     """Invocations that read and write a word at the same time would lose what the others write."""

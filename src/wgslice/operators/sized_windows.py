@@ -455,7 +455,12 @@ def prepared_padding(
     boxes = np.broadcast_to(np.array(box, np.int64), sizes.shape)
     starts = np.arange(count) * np.int64(whole.strides[0] if count > 1 else 0)
     target = Side(starts, np.broadcast_to(np.array(whole.strides[1:], np.int64), sizes.shape))
-    source = Side(source_starts, source_strides)
+    read_strides = source_strides.copy()
+    following = np.ones(count, np.int64)  # the stride with which a dimension follows the one after it
+    for axis in range(len(box) - 1, -1, -1):  # of a dimension of size 1 any stride is right: one that merges
+        read_strides[:, axis] = np.where(sizes[:, axis] == 1, following, source_strides[:, axis])
+        following = read_strides[:, axis] * box[axis]
+    source = Side(source_starts, read_strides)
     kept = np.full(count, 0 not in box)
     empty = (sizes == 0).any(axis=1, keepdims=True)
     highs = np.where(empty, 0, sizes)
