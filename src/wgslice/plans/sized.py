@@ -100,9 +100,9 @@ class SizedWindows:
 
 def layouts_of(sizes: Integers, strides: Integers, starts: Integers) -> list[Layout]:
     """Returns `Layout.of` of each row, in a third of its time."""
-    filled = (sizes > 0).all(axis=1, keepdims=True)
-    relevant = np.where((sizes > 1) & filled, strides, 0)
-    columns = map(tuple, sizes.tolist()), map(tuple, relevant.tolist()), (starts * filled[:, 0]).tolist()
+    filled = sizes.min(axis=1, initial=1) > 0
+    relevant = np.where((sizes > 1) & filled[:, None], strides, 0)
+    columns = map(tuple, sizes.tolist()), map(tuple, relevant.tolist()), (starts * filled).tolist()
     return [Layout(*fields) for fields in zip(*columns, strict=True)]
 
 
