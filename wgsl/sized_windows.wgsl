@@ -121,6 +121,16 @@ fn filled_block(row: SizedRow, position: u32, block: vec4<u32>) -> vec4<u32> {
     return (block & read) | (copy.fill & ~read);
 }
 
+// Whether a block is from byte `start` of the target on, and ends before byte `stop`.
+fn is_whole(block: u32, start: u32, stop: u32) -> bool {
+    return block * 16u >= start && block * 16u + 16u <= stop;
+}
+
+// Whether all bytes of a block are before byte `low` of the target, or from byte `high` on.
+fn is_outside(block: u32, low: u32, high: u32) -> bool {
+    return block * 16u + 16u <= low || block * 16u >= high;
+}
+
 // Writes the bytes from `start` to before `stop` of a block, without those of a first word that is of another phase.
 fn write_words(block: u32, value: vec4<u32>, start: u32, stop: u32) {
     let base = block * 16u;
@@ -130,6 +140,11 @@ fn write_words(block: u32, value: vec4<u32>, start: u32, stop: u32) {
             target_blocks[block][i] = (target_blocks[block][i] & ~inside[i]) | (value[i] & inside[i]);
         }
     }
+}
+
+// Whether a block of a row from `start` to before `stop` is inside of the tensor, or outside.
+fn needs_no_mask(block: u32, start: u32, stop: u32, low: u32, high: u32) -> bool {
+    return is_whole(block, start, stop) && (is_outside(block, low, high) || (!apart && is_whole(block, low, high)));
 }
 
 @compute @workgroup_size(workgroup_size)
@@ -164,27 +179,41 @@ fn sized_windows(own: Invocation) {
         let row_start = start + number * row_bytes;
         let row_stop = min(row_start + row_bytes, stop);
         let source = row.source - row_start; // of byte 0 of the target
+        let low = row_start + row.low;
+        let high = row_start + row.high;
         var block = place / 16u;
-        var near = block_after(source + block * 16u, 0u);
-        for (; block * 16u < row_stop; block++) {
-            var read: vec4<u32>;
-            if (apart) {
-                read = gathered_block(row, block * 16u - row_start, table[window + DISTANCE]);
-            } else {
+        while (block * 16u < row_stop) {
+            // Blocks outside of the tensor, blocks inside, and the others: on CPUs a loop that no invocation needs takes
+            // no time, a branch takes its own.
+            for (; filled && is_whole(block, place, row_stop) && is_outside(block, low, high); block++) {
+                target_blocks[block] = copy.fill;
+            }
+            var near = block_after(source + block * 16u, 0u);
+            for (; filled && !apart && is_whole(block, max(place, low), min(high, row_stop)); block++) {
                 let far = block_after(source + block * 16u, 1u);
-                read = join(near, far, source % 16u);
+                target_blocks[block] = join(near, far, source % 16u);
                 near = far;
             }
-            read = filled_block(row, block * 16u - row_start, read);
-            if (block * 16u < place) { // after the end of the row before, or bytes outside of the run
-                let own_mask = mask_from(place, block);
-                read = (value & ~own_mask) | (read & own_mask);
-            }
-            value = read;
-            if (block * 16u < start) {
-                head = value;
-            } else if (block * 16u + 16u <= row_stop) {
-                target_blocks[block] = value;
+            for (; block * 16u < row_stop && !(filled && needs_no_mask(block, place, row_stop, low, high)); block++) {
+                var read: vec4<u32>;
+                if (apart) {
+                    read = gathered_block(row, block * 16u - row_start, table[window + DISTANCE]);
+                } else {
+                    let far = block_after(source + block * 16u, 1u);
+                    read = join(near, far, source % 16u);
+                    near = far;
+                }
+                read = filled_block(row, block * 16u - row_start, read);
+                if (block * 16u < place) { // after the end of the row before, or bytes outside of the run
+                    let own_mask = mask_from(place, block);
+                    read = (value & ~own_mask) | (read & own_mask);
+                }
+                value = read;
+                if (block * 16u < start) {
+                    head = value;
+                } else if (block * 16u + 16u <= row_stop) {
+                    target_blocks[block] = value;
+                }
             }
         }
         place = row_stop;
