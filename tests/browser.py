@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
@@ -64,12 +65,14 @@ def served(folder: Path) -> Iterator[str]:
 
 
 class Browser:
-    """A Chromium with one page. Ends itself after some seconds, and raises ConnectionError then.
+    """A Chromium with one page. Raises ConnectionError once it ended itself, after some time, or crashed.
 
     Attributes
     ----------
     errors : list of str
         Uncaught exceptions and errors on the console of the page, up to the last answer.
+    logged : list of str
+        What the page gave to `console.log`.
     """
 
     def __init__(self, program: str | None = None, timeout_s: float = TIMEOUT_S) -> None:
@@ -77,6 +80,7 @@ class Browser:
         if program is None:
             raise FileNotFoundError("Chromium is missing: apt-get install chromium")
         self.errors: list[str] = []
+        self.logged: list[str] = []
         self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 -- read when Chromium has ended
         command = [program, *FLAGS, f"--user-data-dir={self.profile.name}", "about:blank"]
@@ -95,7 +99,7 @@ class Browser:
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         attached = self.send("Target.attachToTarget", targetId=target, flatten=True)
         self.session = {"sessionId": attached["sessionId"]}
-        for domain in ("Page", "Runtime", "Log"):
+        for domain in ("Page", "Runtime", "Log", "Inspector"):
             self.send(f"{domain}.enable")
 
     def __enter__(self) -> Self:
@@ -108,36 +112,51 @@ class Browser:
         self.log.close()
         self.profile.cleanup()
 
+    def extend(self, timeout_s: float) -> None:
+        """End Chromium that many seconds from now, not when it was to end."""
+        self.watchdog.cancel()
+        self.watchdog = threading.Timer(timeout_s, self.process.kill)
+        self.watchdog.start()
+
     def send(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Send a command of the DevTools protocol; return its result, or raise RuntimeError."""
-        assert self.process.stdin is not None
-        self.number += 1
-        message = {"id": self.number, "method": method, "params": parameters, **self.session}
-        self.process.stdin.write(json.dumps(message).encode() + b"\0")
-        self.process.stdin.flush()
-        while True:
+        number, answer = self.begin(method, **parameters), self.receive()
+        while answer.get("id") != number:
             answer = self.receive()
-            if answer.get("id") == self.number:
-                break
         if "error" in answer:
             raise RuntimeError(f"{method}: {answer['error']['message']}")
         result: dict[str, Any] = answer["result"]
         return result
 
+    def begin(self, method: str, **parameters: Any) -> int:
+        """Send a command of the DevTools protocol; return the `id` of its answer."""
+        assert self.process.stdin is not None
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": parameters, **self.session}
+        self.process.stdin.write(json.dumps(message).encode() + b"\0")
+        self.process.stdin.flush()
+        return self.number
+
     def receive(self) -> dict[str, Any]:
-        """Return the next answer or event; keep the errors of the page."""
+        """Return the next answer or event; keep errors and lines of the page's console."""
         assert self.process.stdout is not None
         while b"\0" not in self.rest:
             data = os.read(self.process.stdout.fileno(), 2**20)
             if not data:
+                if self.process.wait() == -signal.SIGKILL:
+                    raise ConnectionError("it gave no answer in time")
                 self.log.seek(0)
                 raise ConnectionError(f"Chromium ended: {self.log.read().decode(errors='replace')[-2000:]}")
             self.rest += data
         message, _, self.rest = self.rest.partition(b"\0")
         event: dict[str, Any] = json.loads(message)
+        if event.get("method") == "Inspector.targetCrashed":
+            raise ConnectionError("the page crashed")
         self.load_events += event.get("method") == "Page.loadEventFired"
         if text := error_of(event):
             self.errors.append(text)
+        if event.get("method") == "Runtime.consoleAPICalled" and event["params"]["type"] == "log":
+            self.logged.append(text_of_call(event["params"]))
         return event
 
     def open(self, url: str) -> None:
@@ -162,12 +181,17 @@ def error_of(event: dict[str, Any]) -> str:
     if method == "Runtime.exceptionThrown":
         return text_of(parameters["exceptionDetails"])
     if method == "Runtime.consoleAPICalled" and parameters["type"] == "error":
-        return " ".join(str(each.get("value", each.get("description"))) for each in parameters["args"])
+        return text_of_call(parameters)
     if method == "Log.entryAdded" and parameters["entry"]["level"] == "error":
         entry, url = parameters["entry"], parameters["entry"].get("url", "")
         if not url.endswith("/favicon.ico"):  # which browsers ask for, whether or not a page has one
             return f"{entry['text']} {url}".strip()
     return ""
+
+
+def text_of_call(parameters: dict[str, Any]) -> str:
+    """Return what a call of the console shows."""
+    return " ".join(str(each.get("value", each.get("description"))) for each in parameters["args"])
 
 
 def text_of(details: dict[str, Any]) -> str:

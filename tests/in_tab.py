@@ -2,14 +2,16 @@
 
 Modules and tests that import a package of ABSENT are skipped. The tests that `left_out.toml` names for other
 reasons run all the same, as expected failures, unless they would end the tab or never return.
+
+The runner outside gets a message as each test begins and ends, so that it knows which one ended the tab.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import tomllib
-from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator
 from fnmatch import fnmatchcase
 from importlib.abc import MetaPathFinder
 from pathlib import Path
@@ -19,6 +21,7 @@ from typing import Any, NamedTuple, cast
 import pytest
 
 TABLE = Path(__file__).with_name("left_out.toml")
+MESSAGE = "in the tab: "  # begins a line that is a message
 
 NO_WHEEL = "has no wheel for Pyodide on PyPI"
 ABSENT = {
@@ -82,14 +85,25 @@ def entries() -> list[Entry]:
     return [Entry(**row) for row in tomllib.loads(TABLE.read_text("utf-8"))["left_out"]]
 
 
-class Chosen:
-    """A plugin of pytest that leaves tests out by the table, and finds rows that are not needed."""
+def row_of(test: str, rows: Collection[Entry]) -> Entry | None:
+    """Return the row that names a test."""
+    return next((row for row in rows if fnmatchcase(test, row.tests)), None)
 
-    def __init__(self, rows: Sequence[Entry], first_of_each_file: bool) -> None:
-        self.rows = rows
+
+def send(**message: object) -> None:
+    """Send a message to the runner, past what captures the output."""
+    from js import console
+
+    console.log(MESSAGE + json.dumps(message))
+
+
+class Chosen:
+    """A plugin of pytest that leaves tests out by the table, and reports to the runner."""
+
+    def __init__(self, done: Collection[str], first_of_each_file: bool) -> None:
+        self.rows = entries()
+        self.done = set(done)
         self.first_of_each_file = first_of_each_file
-        self.failed: dict[Entry, bool] = {}
-        self.counts: Counter[str] = Counter()
 
     def pytest_configure(self, config: pytest.Config) -> None:
         config.addinivalue_line("markers", "xdist_group: of pytest-xdist, which needs processes")
@@ -98,56 +112,36 @@ class Chosen:
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         kept, files = [], set()
         for item in items:
-            row = self.row_of(item)
+            row = row_of(item.nodeid, self.rows)
             if row is not None:
-                self.failed.setdefault(row, not row.runs)
                 item.add_marker(pytest.mark.xfail(reason=row.reason, run=row.runs, strict=False))
-            if row is None and item.path not in files:
+            is_first = row is None and item.path not in files
+            if is_first:
                 files.add(item.path)
-                kept.append(item)
-            elif not self.first_of_each_file:
+            if (is_first or not self.first_of_each_file) and item.nodeid not in self.done:
                 kept.append(item)
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept
 
-    def row_of(self, item: pytest.Item) -> Entry | None:
-        """Return the row that names a test."""
-        return next((row for row in self.rows if fnmatchcase(item.nodeid, row.tests)), None)
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        send(begun=nodeid)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
-        row = self.row_of(item)
-        if row is not None and call.excinfo is not None:
-            self.failed[row] = True
-        elif report.failed and call.excinfo is not None:  # at once, should a later test end the tab
-            lines = f"{item.nodeid}: {call.excinfo.exconly()}".splitlines()
-            item.config.get_terminal_writer().line(f"\nfailed: {lines[0]}")
         if report.when == "call" or not report.passed:
-            expected = (
-                "expected failures" if report.skipped and hasattr(report, "wasxfail") else report.outcome
-            )
-            self.counts[expected] += 1
+            expected = report.skipped and hasattr(report, "wasxfail")
+            error = call.excinfo.exconly() if report.failed and call.excinfo is not None else ""
+            send(ended=item.nodeid, outcome="expected failures" if expected else report.outcome, error=error)
         return report
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        for row in self.needless():
-            terminalreporter.write_line(f"left_out.toml: {row.tests!r} is needless: no such test fails")
 
-    def needless(self) -> list[Entry]:
-        """Return the rows that match no test, or only tests that pass."""
-        return (
-            [] if self.first_of_each_file else [row for row in self.rows if not self.failed.get(row, False)]
-        )
-
-
-def main(arguments: list[str], *, first_of_each_file: bool, whole: bool) -> dict[str, Any]:
-    """Run pytest; return its status, or 1 if `whole` and rows of the table are not needed, and counts."""
+def main(arguments: list[str], *, done: Collection[str], first_of_each_file: bool) -> None:
+    """Run pytest without the tests that are done, and send its status."""
     sys.meta_path.insert(0, AbsentFinder())
     sys.modules |= {"wgpu": stand_in_for_wgpu(), "ml_dtypes": stand_in_for_ml_dtypes()}
-    chosen = Chosen(entries(), first_of_each_file)
     options = ["-p", "no:cacheprovider", "-o", "faulthandler_timeout=0"]
-    status = int(pytest.main([*options, *arguments], plugins=[chosen]))
-    return {"status": status or int(whole and bool(chosen.needless())), "tests": dict(chosen.counts)}
+    chosen = Chosen(done, first_of_each_file)
+    send(status=int(pytest.main([*options, *arguments], plugins=[chosen])))

@@ -11,14 +11,12 @@ import hashlib
 import json
 import os
 import shutil
-import time
 import urllib.request
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from browser import Browser, chromium, served
 from helpers import ROOT
@@ -34,8 +32,7 @@ PACKAGES = "/lib/python3.12/site-packages"
 
 LOAD = """
 const { loadPyodide } = await import("/pyodide/pyodide.mjs");
-globalThis.printed = [];
-const print = (text) => void printed.push(text);
+const print = (text) => console.log(text);
 globalThis.pyodide = await loadPyodide({ indexURL: "/pyodide/", stdout: print, stderr: print });
 await pyodide.loadPackage("/pyodide/" + wheel, { messageCallback: () => {} });
 for (const [name, folder] of Object.entries(archives)) {
@@ -127,31 +124,33 @@ class Tab:
 
     def run(self, program: str) -> str:
         """Run a program of Python, which may await; return what it printed, or raise RuntimeError."""
-        self.browser.evaluate("void (printed.length = 0)")
+        self.browser.logged.clear()
         try:
             self.browser.evaluate(f"pyodide.runPythonAsync({json.dumps(program)}).then(() => null)")
         except RuntimeError as error:
             raise RuntimeError(f"{error}\n{self.printed()}") from None
         return self.printed()
 
-    def stream(self, program: str) -> Iterator[str]:
-        """Run a program of Python; yield the lines that it prints, then raise RuntimeError if it failed."""
-        started = f"pyodide.runPythonAsync({json.dumps(program)}).then(() => '', (error) => String(error))"
-        self.browser.evaluate(
-            f"printed.length = 0; globalThis.ended = null; void {started}.then((said) => {{ ended = said; }})"
-        )
-        ended = None
-        while ended is None:
-            time.sleep(0.5)
-            ended, lines = self.browser.evaluate("[ended, printed.splice(0)]")
-            yield from lines
-        if ended:
-            raise RuntimeError(ended)
+    def stream(self, program: str, silent_s: float) -> Iterator[str]:
+        """Run a program of Python; yield the lines that it prints, then raise RuntimeError if it failed.
+
+        Raises ConnectionError once it has printed nothing for `silent_s` seconds, or has ended the tab.
+        """
+        lines = self.browser.logged
+        lines.clear()
+        script = f"pyodide.runPythonAsync({json.dumps(program)}).then(() => '', String)"
+        number, answer = self.browser.begin("Runtime.evaluate", expression=script, awaitPromise=True), {}
+        while answer.get("id") != number:
+            self.browser.extend(silent_s)
+            answer = self.browser.receive()
+            while lines:
+                yield lines.pop(0)
+        if failure := answer["result"]["result"]["value"]:
+            raise RuntimeError(failure)
 
     def printed(self) -> str:
         """Return what the program printed so far."""
-        lines: Any = self.browser.evaluate("printed")
-        return "\n".join(lines)
+        return "\n".join(self.browser.logged)
 
 
 @contextmanager

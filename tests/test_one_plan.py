@@ -22,7 +22,6 @@ from helpers import (
 )
 from planning import buffer_copies_of, favouring, preferring
 from running import counted, created, recorded_plans
-from wgpu.backends.wgpu_native._api import libf
 
 import wgslice as wg
 from wgslice.plans.kernels import Kernel
@@ -328,6 +327,8 @@ def test_asking_for_a_device_and_waiting_make_no_buffer(
 def test_reading_a_view_is_one_submission(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, key: Any
 ) -> None:
+    from wgpu.backends.wgpu_native._api import libf  # not there in a browser
+
     array = np.arange(300, dtype=np.float32).reshape(20, 15)
     view = wg.asarray(array, device=device)[key]
     with counted(monkeypatch, libf, ["wgpuQueueSubmit"]) as submitted:

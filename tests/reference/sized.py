@@ -95,7 +95,7 @@ class Copier:
 
     def read(self, row: Row, position: int, distance: int, n: int) -> Bytes:
         """The 16 bytes at a byte of a row; those outside of the row are zeros."""
-        places = position + np.arange(WIDEST_NBYTES)
+        places = position + np.arange(WIDEST_NBYTES, dtype=np.int64)
         element, byte = np.divmod(places, self.step.element_nbytes)
         inside = (places >= row.low) & (places < row.high)
         read = (row.source + element * distance + byte)[inside] % 2**32
