@@ -333,9 +333,9 @@ def set_map_state(buffer: Any, state: str) -> None:
 
 
 def mapped_bytes(buffer: Any, nbytes: int) -> memoryview:
-    """Return a copy of the first bytes of a buffer that has been mapped."""
+    """Return a read-only copy of the first bytes of a buffer that has been mapped."""
     copied: memoryview = buffer.read_mapped(0, nbytes)
-    return copied
+    return copied.toreadonly()
 
 
 def end_mapping(buffer: Any) -> None:

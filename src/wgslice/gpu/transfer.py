@@ -120,6 +120,7 @@ class MappedBytes:
 
     def __init__(self, data: NDArray[np.uint8]) -> None:
         self.__array_interface__ = data.__array_interface__
+        self.data = data  # which a host may have copied from mapped memory
 
 
 def mapped_nbytes(part: slice) -> int:
