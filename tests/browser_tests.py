@@ -149,6 +149,7 @@ def main() -> int:
     except tab.CannotRunError as error:
         print(f"browser: not run: {error}")
         return 0
+    begun_at = commit()
     run = Run(packages, given.seconds, short=not given.all and not arguments)
     names = sorted(f"tests/{path.name}" for path in (ROOT / "tests").glob("test_*.py"))
     count = FILES_PER_TAB if given.all else len(names)
@@ -163,7 +164,7 @@ def main() -> int:
     print(f"browser: {counts}")
     if given.all:
         version = json.loads((tab.CORE / "package.json").read_text("utf-8"))["version"]
-        kept = {"commit": commit(), "pyodide": version, "browser": run.browser, "tests": counts}
+        kept = {"commit": begun_at, "pyodide": version, "browser": run.browser, "tests": counts}
         write_json({**kept, "failed": run.errors}, RESULTS / "browser.json")
     return int(bool(run.errors) or not counts)
 

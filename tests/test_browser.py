@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import tab
+from browser_tests import wheels
+from helpers import ROOT
 from pages import README, blocks
 
 pytestmark = [
@@ -202,6 +208,45 @@ ours.synchronize()
     assert page.browser.errors == []
 
 
+def test_textures_are_made_on_this_host(page: tab.Tab) -> None:
+    program = """
+import numpy as np, wgslice as wg
+device = wg.Device.wrap(wg.default_device().adapter.handle.request_device_sync())
+texture = device.wgpu_device.create_texture(size=(2, 1), format="rgba8unorm", usage=3)
+wg.copy_to_texture(wg.asarray(np.arange(8, dtype=np.uint8).reshape(1, 2, 4), device=device), texture)
+print(texture.size, wg.from_texture(texture)[:, ::-1].numpy().tolist())
+mapped = wg.map_texture(texture)
+others = [np.full(256, 255, np.uint8) for _ in range(1000)]
+print(mapped.tolist(), mapped.flags.writeable)
+"""
+    assert page.run(program).splitlines() == [
+        "(2, 1, 1) [[[4, 5, 6, 7], [0, 1, 2, 3]]]",
+        "[[[0, 1, 2, 3], [4, 5, 6, 7]]] False",
+    ]
+    assert page.browser.errors == []
+
+
+@pytest.mark.parametrize(
+    ("call", "remedy"),
+    [
+        ("wg.default_device().wgpu_device.create_sampler()", "`js` is JavaScript's GPUDevice"),
+        ("wg.from_texture(js.OffscreenCanvas.new(2, 1))", "from_texture: texture is of type OffscreenCanvas"),
+        ("wg.Device.request('Vulkan')", "one that this machine has: google swiftshader via WebGPU"),
+    ],
+)
+def test_errors_name_what_a_browser_has(page: tab.Tab, call: str, remedy: str) -> None:
+    program = f"""
+import js, wgslice as wg
+try:
+    {call}
+except Exception as error:
+    print(error)
+"""
+    said = page.run(program)
+    assert remedy in said
+    assert "offers no WebGPU" not in said
+
+
 def test_background_work_runs_without_threads(page: tab.Tab) -> None:
     program = """
 import numpy as np, wgslice as wg
@@ -222,23 +267,56 @@ print(x[::-1].shape, x[2**31:].shape, x[::2**30].numpy())
     assert page.run(program) == "(4294967295,) (2147483647,) [0 0 0 0]"
 
 
-WORKER = """
+def test_a_program_that_never_returns_ends_the_tab() -> None:
+    with tab.opened() as lost:
+        lines = lost.stream("print('begun')\nwhile True: pass", silent_s=2)
+        assert next(lines) == "begun"
+        with pytest.raises(ConnectionError, match="no answer in time"):
+            next(lines)
+
+
+IN_WORKER = """new Promise((resolve, reject) => {
+  const source = SOURCE.replaceAll("SITE", location.origin);
+  const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  const worker = new Worker(url, { type: "module" });
+  worker.onmessage = ({ data }) => resolve(data);
+  worker.onerror = ({ message }) => reject(new Error(message));
+})"""
+IN_NEW_PYTHON = """
 import { loadPyodide } from "SITE/pyodide/pyodide.mjs";
 const pyodide = await loadPyodide({ indexURL: "SITE/pyodide/" });
-await pyodide.loadPackage("numpy", { messageCallback: () => {} });
-const bytes = await (await fetch("SITE/wgslice.zip")).arrayBuffer();
-pyodide.unpackArchive(bytes, "zip", { extractDir: "/lib/python3.12/site-packages" });
+const unpack = async (name) => {
+  const bytes = await (await fetch("SITE/" + name)).arrayBuffer();
+  pyodide.unpackArchive(bytes, "zip", { extractDir: "/lib/python3.12/site-packages" });
+};
+PREPARE
 const run = pyodide.runPythonAsync("import wgslice as wg; str(wg.arange(4)[::-1].numpy().tolist())");
 postMessage(await run.catch(String));
 """
 
 
+def first_slice(page: tab.Tab, prepare: str) -> str:
+    """Run JavaScript, then a slice in a worker's Python; return the list that it gives, or the error."""
+    source = json.dumps(IN_NEW_PYTHON.replace("PREPARE", prepare))
+    return str(page.browser.evaluate(IN_WORKER.replace("SOURCE", source)))
+
+
 def test_a_worker_has_the_package_too(page: tab.Tab) -> None:
-    script = f"""new Promise((resolve, reject) => {{
-      const source = {json.dumps(WORKER)}.replaceAll("SITE", location.origin);
-      const url = URL.createObjectURL(new Blob([source], {{ type: "text/javascript" }}));
-      const worker = new Worker(url, {{ type: "module" }});
-      worker.onmessage = ({{ data }}) => resolve(data);
-      worker.onerror = ({{ message }}) => reject(new Error(message));
-    }})"""
-    assert page.browser.evaluate(script) == "[3, 2, 1, 0]"
+    numpy = 'await pyodide.loadPackage("numpy", { messageCallback: () => {} });'
+    assert first_slice(page, f'{numpy} await unpack("wgslice.zip");') == "[3, 2, 1, 0]"
+
+
+def test_micropip_installs_the_wheel_and_numpy(tmp_path: Path) -> None:
+    copy = tmp_path / "project"
+    for name in ("src", "wgsl"):
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(copy)]
+    subprocess.run(build, check=True, capture_output=True)
+    (built,) = tmp_path.glob("*.whl")
+    installers = [each for each in wheels() if each.name.startswith(("micropip-", "packaging-"))]
+    prepare = "".join(f'await unpack("{each.name}");' for each in installers)
+    program = f"import micropip; await micropip.install('SITE/{built.name}')"
+    with tab.opened(wheels=[*installers, built]) as page:
+        assert first_slice(page, f"{prepare} await pyodide.runPythonAsync(`{program}`);") == "[3, 2, 1, 0]"

@@ -151,7 +151,7 @@ def driver_override() -> str:
 
 def native_backend() -> str:
     """Return the backend that `install_advice` gives this operating system."""
-    return {"Darwin": "Metal", "Windows": "D3D12"}.get(platform.system(), "Vulkan")
+    return {"Darwin": "Metal", "Emscripten": "WebGPU", "Windows": "D3D12"}.get(platform.system(), "Vulkan")
 
 
 def install_advice() -> str:

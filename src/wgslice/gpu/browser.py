@@ -86,6 +86,7 @@ __all__ = [
 ]
 
 BACKENDS = {"WebGPU": 0}  # of adapters: the browser does not tell its own
+CANVASES = ("HTMLCanvasElement", "OffscreenCanvas", "GPUCanvasContext")
 REFUSED = "the browser refused a command; the device stays usable; `wgslice doctor` tests the driver"
 NO_MEMORY = "the device has no memory left for this buffer: drop tensors that are no longer needed"
 DESTROYED = (
@@ -128,7 +129,13 @@ def as_texture(value: Any) -> Texture | None:
     """Return the texture that a value is, also one of JavaScript's, or None."""
     if isinstance(value, GPUTexture):
         return cast("Texture", value)
-    if interface_of(value) != "GPUTexture":
+    interface = interface_of(value)
+    if interface in CANVASES:
+        raise TypeError(
+            f"texture is of type {interface}: must be a GPUTexture; the WebGPU context of a canvas has one, "
+            "context.getCurrentTexture()"
+        )
+    if interface != "GPUTexture":
         return None
     return cast("Texture", GPUTexture(only_device("GPUTexture"), value))
 
@@ -169,14 +176,16 @@ def adapters_of(handle: Any) -> list[Any]:
     return [] if handle is None else [GPUAdapter(handle)]
 
 
-def request_device(adapter: Any, features: Collection[str] = ()) -> protocols.GPUDevice:  # noqa: ARG001 -- wgpu's
+def request_device(adapter: Any, features: Collection[str] = ()) -> protocols.GPUDevice:
     """Make a device with all limits of its adapter; wait for it."""
-    return cast("protocols.GPUDevice", GPUDevice(waited(js().requestDevice, adapter.js), adapter))
+    return cast("protocols.GPUDevice", adapter.request_device_sync(required_features=features))
 
 
-async def request_device_async(adapter: Any, features: Collection[str] = ()) -> protocols.GPUDevice:  # noqa: ARG001 -- wgpu's
+async def request_device_async(adapter: Any, features: Collection[str] = ()) -> protocols.GPUDevice:
     """Make a device with all limits of its adapter."""
-    return cast("protocols.GPUDevice", GPUDevice(await js().requestDevice(adapter.js), adapter))
+    return cast(
+        "protocols.GPUDevice", GPUDevice(await js().requestDevice(adapter.js, *sorted(features)), adapter)
+    )
 
 
 def check_process() -> None:

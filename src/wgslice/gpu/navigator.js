@@ -18,11 +18,11 @@
   return {
     requestAdapter: async () => (await navigator.gpu?.requestAdapter({ powerPreference: "high-performance" })) ?? null,
 
-    async requestDevice(adapter) {
+    async requestDevice(adapter, ...requiredFeatures) {
       const fresh = await navigator.gpu.requestAdapter({ powerPreference: "high-performance" }); // which makes one device
       const requiredLimits = {};
       for (const name in adapter.limits) requiredLimits[name] = adapter.limits[name];
-      return fresh.requestDevice({ requiredLimits });
+      return fresh.requestDevice({ requiredFeatures, requiredLimits });
     },
 
     // What a device tells of its adapter.
@@ -145,6 +145,9 @@
       if (writes) encoder.copyBufferToTexture(rows, texels, [width, height, depth]);
       else encoder.copyTextureToBuffer(texels, rows, [width, height, depth]);
     },
+
+    createTexture: (device, label, size, mipLevelCount, sampleCount, dimension, format, usage) =>
+      device.createTexture({ label, size: size.toJs(), mipLevelCount, sampleCount, dimension, format, usage }),
 
     describeTexture: (texture) => [
       texture.width, texture.height, texture.depthOrArrayLayers,

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 from weakref import WeakSet
 
 import numpy as np
@@ -111,7 +111,20 @@ class Status:
             raise first
 
 
-class GPUAdapter:
+class Handle:
+    """A handle, which names what has the members that it lacks."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        kind = type(self).__name__
+        raise AttributeError(
+            f"the browser's {kind} has no {name!r}: its attribute `js` is JavaScript's {kind}, which has all "
+            "of WebGPU",
+            name=name,
+            obj=self,
+        )
+
+
+class GPUAdapter(Handle):
     """An adapter of the browser."""
 
     def __init__(self, handle: Any) -> None:
@@ -128,8 +141,12 @@ class GPUAdapter:
             "backend_type": "WebGPU",
         }
 
+    def request_device_sync(self, *, required_features: Iterable[str] = ()) -> GPUDevice:
+        """Make a device with all limits of the adapter; wait for it."""
+        return GPUDevice(waited(js().requestDevice, self.js, *sorted(required_features)), self)
 
-class GPUDevice:
+
+class GPUDevice(Handle):
     """A device of the browser, with wgpu-py's names for what this package uses."""
 
     def __init__(self, handle: Any, adapter: GPUAdapter) -> None:
@@ -137,7 +154,7 @@ class GPUDevice:
 
         self.js = handle
         self.adapter = adapter
-        self.features: set[str] = set()
+        self.features = {str(each) for each in handle.features}
         self.limits = {hyphenated(name): int(value) for name, value in js().limits(handle)}
         self.queue = GPUQueue(self)
         self.status = Status()
@@ -173,6 +190,22 @@ class GPUDevice:
         view = memoryview(data)
         made = js().createBufferWithData(self.js, view, usage)
         return GPUBuffer(self, made, -(-view.nbytes // 4) * 4, usage, label)
+
+    def create_texture(
+        self,
+        *,
+        label: str = "",
+        size: Sequence[int],
+        mip_level_count: int = 1,
+        sample_count: int = 1,
+        dimension: str = "2d",
+        format: str,
+        usage: int,
+    ) -> GPUTexture:
+        """Make a texture of zeros."""
+        self.check()
+        described = label, size, mip_level_count, sample_count, dimension, format, usage
+        return GPUTexture(self, js().createTexture(self.js, *described), owned=True)
 
     def create_bind_group_layout(self, *, entries: Sequence[Mapping[str, Any]]) -> Any:
         """Make the layout of a bind group of buffers, whose numbers count from 0."""
@@ -228,7 +261,7 @@ def hyphenated(name: str) -> str:
     return re.sub("[A-Z]", lambda letter: f"-{letter[0].lower()}", name)
 
 
-class GPUQueue:
+class GPUQueue(Handle):
     """The queue of a device."""
 
     def __init__(self, device: GPUDevice) -> None:
@@ -290,17 +323,26 @@ class GPUBuffer:
             self._js.destroy()
 
 
-class GPUTexture:
-    """A texture of JavaScript's."""
+class GPUTexture(Handle):
+    """A texture. Memory of one that Python has made is freed when the last reference to it is dropped."""
 
-    def __init__(self, device: GPUDevice, handle: Any) -> None:
+    def __init__(self, device: GPUDevice, handle: Any, owned: bool = False) -> None:
         self.device = device
         self.js = handle
+        self._owned = owned
         described = list(js().describeTexture(handle))
         self.size = tuple(described[:3])
         self.dimension, self.format, self.mip_level_count, self.sample_count, self.usage, self.label = (
             described[3:]
         )
+
+    def destroy(self) -> None:
+        """Free the memory once submitted commands have run."""
+        self.js.destroy()
+
+    def __del__(self) -> None:
+        if self._owned:
+            self.js.destroy()
 
 
 class GPUBindGroup:
@@ -319,7 +361,7 @@ class GPUCommandBuffer:
         self.used = used
 
 
-class GPUCommandEncoder:
+class GPUCommandEncoder(Handle):
     """An encoder of commands, which holds what they use."""
 
     def __init__(self, device: GPUDevice, handle: Any) -> None:
@@ -363,7 +405,7 @@ class GPUCommandEncoder:
         return GPUCommandBuffer(finished, self.used)
 
 
-class GPUComputePassEncoder:
+class GPUComputePassEncoder(Handle):
     """A pass of dispatches."""
 
     def __init__(self, device: GPUDevice, handle: Any, used: list[Any]) -> None:
