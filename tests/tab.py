@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from browser import Browser, chromium, served
 from helpers import ROOT
@@ -139,7 +140,8 @@ class Tab:
         lines = self.browser.logged
         lines.clear()
         script = f"pyodide.runPythonAsync({json.dumps(program)}).then(() => '', String)"
-        number, answer = self.browser.begin("Runtime.evaluate", expression=script, awaitPromise=True), {}
+        number = self.browser.begin("Runtime.evaluate", expression=script, awaitPromise=True)
+        answer: dict[str, Any] = {}
         while answer.get("id") != number:
             self.browser.extend(silent_s)
             answer = self.browser.receive()

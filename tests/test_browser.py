@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -306,7 +308,9 @@ def test_a_worker_has_the_package_too(page: tab.Tab) -> None:
     assert first_slice(page, f'{numpy} await unpack("wgslice.zip");') == "[3, 2, 1, 0]"
 
 
-def test_micropip_installs_the_wheel_and_numpy(tmp_path: Path) -> None:
+def test_micropip_installs_the_wheel_as_the_page_says(tmp_path: Path) -> None:
+    shown = (ROOT / "docs" / "python" / "index.md").read_text("utf-8")
+    (script,) = re.findall(r'<script type="module">\n([^<]*)</script>\n```', shown)
     copy = tmp_path / "project"
     for name in ("src", "wgsl"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
@@ -317,6 +321,17 @@ def test_micropip_installs_the_wheel_and_numpy(tmp_path: Path) -> None:
     (built,) = tmp_path.glob("*.whl")
     installers = [each for each in wheels() if each.name.startswith(("micropip-", "packaging-"))]
     prepare = "".join(f'await unpack("{each.name}");' for each in installers)
+    script = re.sub(r"https://cdn[^\"]*/", "/pyodide/", script).replace(
+        "https://HOST/wgslice-VERSION-py3-none-any.whl", f"SITE/{built.name}"
+    )
+    script = script.replace('"micropip"', json.dumps([f"/{each.name}" for each in installers]))
     program = f"import micropip; await micropip.install('SITE/{built.name}')"
     with tab.opened(wheels=[*installers, built]) as page:
         assert first_slice(page, f"{prepare} await pyodide.runPythonAsync(`{program}`);") == "[3, 2, 1, 0]"
+        code = json.dumps(script.replace("SITE", page.url.rstrip("/")))
+        added = f"Object.assign(document.createElement('script'), {{ type: 'module', textContent: {code} }})"
+        page.browser.evaluate(f"void document.body.append({added})")
+        while not (result := page.browser.evaluate("document.body.innerText")) and not page.browser.errors:
+            time.sleep(0.2)
+        assert result.split() == ["[[11", "9", "7]", "[17", "15", "13]]"]
+        assert page.browser.errors == []
