@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from math import prod
@@ -482,7 +483,7 @@ def test_a_dropped_mapped_array_returns_its_staging_buffer(
         del view
         view = wg.map_texture(texture)[1:]
         check_same(view, content[1:])
-        assert view.ctypes.data == address
+        assert view.ctypes.data == address or sys.platform == "emscripten"  # where arrays are copies
 
 
 def test_threads_map_textures_at_the_same_time(device: wg.Device) -> None:
