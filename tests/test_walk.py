@@ -156,6 +156,17 @@ def test_blocks_touched_are_where_the_block_changes(size: int, chunk: int, data:
     assert blocks_touched(indices, range(0, size, chunk), size) == changes
 
 
+def test_a_block_ends_before_the_first_index_of_the_next() -> None:
+    assert blocks_touched(range(0, 9, 2), range(0, 9, 3), 9) == [0, 2, 3]
+    assert blocks_touched(range(8, -1, -2), range(0, 9, 3), 9) == [0, 2, 3]
+
+
+def test_joined_blocks_stay_within_their_share_of_the_limit() -> None:
+    source, target = Blocks(numbered((16, 4)), (4, 4)), Blocks(np.zeros((16, 4), np.uint32), None)
+    tiles = list(walked(source, ..., target, Shares(8 * 4 * NBYTES, 16 * 4 * NBYTES)).tiles())
+    assert [tile.target[0] for tile in tiles] == [slice(0, 8), slice(8, 16)]
+
+
 @pytest.mark.parametrize(
     ("limit", "nbytes"),
     [
