@@ -16,17 +16,14 @@ from operations import OPERATIONS, Call
 
 import wgslice as wg
 from bench.compilers.variants import folded
+from bench.gpu_programs import Captured
 from wgslice.doctor.copies import copy_trials
 from wgslice.doctor.indexing import index_trials
 from wgslice.doctor.selftest import MAX_PIPELINES_IN_SOFTWARE, by_kernel
 from wgslice.doctor.trials import Trial, with_few_pipelines
 from wgslice.doctor.windows import window_trials
 from wgslice.errors import CaptureRefused
-from wgslice.gpu.protocols import Place
-from wgslice.gpu.sink import Capturing, ListedSubmission, Recorded
 from wgslice.plans.profiles import Limits
-from wgslice.programs.lowering import lowered
-from wgslice.programs.parameters import Parameter
 from wgslice.programs.program import Program
 
 TRIALS_PER_PIPELINE = 8
@@ -78,14 +75,9 @@ def trial_case(device: wg.Device, name: str, trial: Trial) -> Case:
         generator.integers(0, 256, size, np.uint8) for size in (trial.source_nbytes, trial.target_nbytes)
     ]
     given = dict(zip(SIDES, [*sides, *([] if trial.table is None else [trial.table])], strict=False))
-    parameters = [
-        Parameter.described(device, side, wg.TensorDesc("uint8", array.shape))
-        for side, array in given.items()
-    ]
-    listing = Capturing()
-    places = [Place(parameter.buffer) for parameter in parameters]
-    listing.steps.append(ListedSubmission([Recorded(trial.plan, [*places, places[-1]][:3])]))
-    program = Program(name, parameters, None, *lowered(parameters, listing))
+    program = Captured.of(device, trial.plan, {side: array.size for side, array in given.items()}).program(
+        name
+    )
     return Case(name, program, given, given | {"target": trial.expected(sides[0], sides[1].copy())})
 
 
