@@ -10,7 +10,6 @@ import gzip
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,6 +23,7 @@ import pytest
 from browser import Browser, chromium, served
 from helpers import ROOT, on_one_adapter
 from jsonschema import Draft202012Validator
+from site_page import KEEP_DEVICE, NO_ADAPTER, NO_WEBGPU, SitePage, build
 
 import wgslice as wg
 from bench.gpu_programs import MAX_NBYTES, SIDES, write_programs
@@ -37,18 +37,9 @@ pytestmark = [
 ]
 
 SCHEMA = json.loads((ROOT / "bench" / "gpu.schema.json").read_text("utf-8"))
-SPHINX = "sphinx -Q -D root_doc=gpu/index -D include_patterns=gpu/*"
 PROGRAMS = Path("_static", "gpu", "programs")
 WIDTHS = {"phone": 390, "desktop": 1280}
 RUN_S = 1200  # on a machine that others use; 2 minutes on an idle one
-KEEP_DEVICE = """
-const { requestDevice } = GPUAdapter.prototype;
-GPUAdapter.prototype.requestDevice = async function (...given) {
-  return globalThis.device = await requestDevice.apply(this, given);
-};
-"""
-NO_WEBGPU = "Object.defineProperty(Navigator.prototype, 'gpu', { value: undefined })"
-NO_ADAPTER = "GPU.prototype.requestAdapter = async () => null"
 FAST_BUT_SMALL = """
 const { createBuffer } = GPUDevice.prototype;
 GPUDevice.prototype.createBuffer = function (given) {
@@ -58,40 +49,11 @@ GPUDevice.prototype.createBuffer = function (given) {
 HIDDEN = "Object.defineProperty(Document.prototype, 'hidden', { get: () => true })"
 
 
-class Page:
-    """The page in a browser."""
-
-    def __init__(self, browser: Browser, url: str) -> None:
-        self.browser = browser
-        self.url = f"{url}gpu/index.html"
-
-    def open(self) -> None:
-        """Load the page and its programs."""
-        self.browser.open(self.url)
-        self.wait("!document.getElementById('gpu').hidden")
-
-    @contextmanager
-    def opened_after(self, script: str) -> Iterator[None]:
-        """Load the page after a script."""
-        added = self.browser.send("Page.addScriptToEvaluateOnNewDocument", source=script)
-        self.open()
-        yield
-        self.browser.send("Page.removeScriptToEvaluateOnNewDocument", identifier=added["identifier"])
-
-    def wait(self, condition: str, seconds: float = 60) -> None:
-        """Wait until an expression of JavaScript is true."""
-        end = time.monotonic() + seconds
-        while not self.browser.evaluate(condition):
-            if time.monotonic() > end:
-                raise TimeoutError(
-                    f"{condition}; the page says {self.text('status')!r}, {self.text('doing')!r}"
-                )
-            time.sleep(0.1)
-
-    def text(self, name: str) -> str:
-        return str(self.browser.evaluate(f"document.getElementById('{name}').textContent"))
+class Page(SitePage):
+    """The page and its run."""
 
     def start(self) -> None:
+        self.wait("!document.getElementById('gpu').hidden")
         self.browser.evaluate("document.getElementById('start').click()")
 
     def finish(self) -> dict[str, Any]:
@@ -117,11 +79,11 @@ class Page:
 
 @contextmanager
 def opened(folder: Path, programs: Path) -> Iterator[Page]:
-    """Build the site with this page alone, as `run docs` does with all pages, and open it."""
-    subprocess.run([sys.executable, "-m", *SPHINX.split(), "docs", str(folder)], cwd=ROOT, check=True)
+    """Build and open the page."""
+    build("gpu", folder)
     shutil.copytree(programs, folder / PROGRAMS)
     with served(folder) as url, Browser(timeout_s=2 * RUN_S) as browser:
-        page = Page(browser, url)
+        page = Page(browser, f"{url}gpu/index.html")
         page.open()
         yield page
 

@@ -6,12 +6,8 @@
 from __future__ import annotations
 
 import base64
-import io
 import runpy
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,8 +17,7 @@ import pytest
 import tab
 from browser import Browser, served
 from helpers import ROOT
-from numpy.typing import NDArray
-from PIL import Image
+from site_page import SitePage, build
 
 pytestmark = [
     pytest.mark.slow,
@@ -31,25 +26,14 @@ pytestmark = [
 ]
 
 SCREENSHOT = ROOT / "docs" / "python" / "screenshot.png"
-SPHINX = "sphinx -Q -D root_doc=python/index -D include_patterns=python/*"
 
 
-class Page:
-    """The page in a browser."""
+class Page(SitePage):
+    """The page, before and after Python is loaded."""
 
-    def __init__(self, browser: Browser) -> None:
-        self.browser = browser
-
-    def wait(self, condition: str) -> None:
-        """Wait until an expression of JavaScript is true."""
-        for _ in range(1200):
-            if self.browser.evaluate(condition):
-                return
-            time.sleep(0.1)
-        raise TimeoutError(f"{condition}; the page says {self.text('status')!r}")
-
-    def text(self, name: str) -> str:
-        return str(self.browser.evaluate(f"document.getElementById('{name}').textContent"))
+    def open(self) -> None:
+        super().open()
+        self.wait("!document.getElementById('python').hidden")
 
     def click(self, name: str) -> None:
         """Click a button, and wait until its action is done."""
@@ -60,22 +44,16 @@ class Page:
     def write(self, name: str, text: str) -> None:
         self.browser.evaluate(f"document.getElementById('{name}').value = {text!r}")
 
-    def pixels(self, canvas: str) -> NDArray[np.uint8]:
-        url = self.browser.evaluate(f"document.getElementById('{canvas}').toDataURL()")
-        with Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))) as image:
-            return np.asarray(image.convert("RGBA"))
-
 
 @contextmanager
 def opened(folder: Path) -> Iterator[Page]:
-    """Build the site with this page alone, as `run docs` does with all pages, and open it."""
-    subprocess.run([sys.executable, "-m", *SPHINX.split(), "docs", str(folder)], cwd=ROOT, check=True)
+    """Build and open the page."""
+    build("python", folder)
     package = runpy.run_path(str(ROOT / "docs" / "python" / "package.py"))
     package["write"](folder / "_static" / "python", tab.numpy_wheel())
     with served(folder) as url, Browser() as browser:
-        browser.open(f"{url}python/index.html")
-        page = Page(browser)
-        page.wait("!document.getElementById('python').hidden")
+        page = Page(browser, f"{url}python/index.html")
+        page.open()
         yield page
 
 

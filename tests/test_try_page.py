@@ -6,11 +6,9 @@
 from __future__ import annotations
 
 import base64
-import io
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +20,7 @@ from browser import Browser, chromium, served
 from helpers import ROOT
 from numpy.typing import NDArray
 from PIL import Image
+from site_page import KEEP_DEVICE, NO_ADAPTER, NO_WEBGPU, SitePage, build
 
 pytestmark = [
     pytest.mark.slow,
@@ -30,7 +29,6 @@ pytestmark = [
 ]
 
 SCREENSHOT = ROOT / "docs" / "try" / "screenshot.png"
-SPHINX = "sphinx -Q -D root_doc=try/index -D include_patterns=try/*"
 OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "window": lambda window: window,
     "window[:, ::-1]": lambda window: window[:, ::-1],
@@ -39,51 +37,17 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "window[..., [2, 1, 0, 3]]": lambda window: window[..., [2, 1, 0, 3]],
 }
 RUN = "row.dispatchEvent(new Event('input'))"
-NO_WEBGPU = "Object.defineProperty(Navigator.prototype, 'gpu', { value: undefined })"
-NO_ADAPTER = "GPU.prototype.requestAdapter = async () => null"
-KEEP_DEVICE = """
-const { requestDevice } = GPUAdapter.prototype;
-GPUAdapter.prototype.requestDevice = async function () {
-  globalThis.device = await requestDevice.call(this);
-  return device;
-};
-"""
 
 
-class Page:
-    """The page in a browser."""
-
-    def __init__(self, browser: Browser, url: str) -> None:
-        self.browser = browser
-        self.url = f"{url}try/index.html"
+class Page(SitePage):
+    """The page and its controls."""
 
     def open(self) -> None:
-        """Load the page, and wait for its first operation."""
-        self.browser.open(self.url)
+        super().open()
         self.wait_until_timed()
-
-    @contextmanager
-    def opened_after(self, script: str) -> Iterator[None]:
-        """Load the page after a script, and once more without it at the end."""
-        added = self.browser.send("Page.addScriptToEvaluateOnNewDocument", source=script)
-        self.browser.open(self.url)
-        yield
-        self.browser.send("Page.removeScriptToEvaluateOnNewDocument", identifier=added["identifier"])
-        self.open()
-
-    def wait(self, condition: str) -> None:
-        """Wait until an expression of JavaScript is true."""
-        for _ in range(600):
-            if self.browser.evaluate(condition):
-                return
-            time.sleep(0.05)
-        raise TimeoutError(f"{condition}; the page says {self.text('status')!r}")
 
     def wait_until_timed(self) -> None:
         self.wait("document.getElementById('time').textContent.includes(' ms per run on ')")
-
-    def text(self, name: str) -> str:
-        return str(self.browser.evaluate(f"document.getElementById('{name}').textContent"))
 
     def choose(self, operation: str) -> None:
         """Choose an operation by its label, unless it is chosen."""
@@ -108,11 +72,6 @@ class Page:
         """Return the output of another run: a canvas keeps its texture until the page is drawn."""
         return self.pixels("output", RUN)
 
-    def pixels(self, canvas: str, before: str = "") -> NDArray[np.uint8]:
-        url = self.browser.evaluate(f"{before}; document.getElementById('{canvas}').toDataURL()")
-        with Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))) as image:
-            return np.asarray(image.convert("RGBA"))
-
     def mouse(self, kind: str, x: float, y: float) -> None:
         place = {"x": x, "y": y, "button": "left", "buttons": 1, "clickCount": 1}
         self.browser.send("Input.dispatchMouseEvent", type=kind, **place)
@@ -130,12 +89,12 @@ def window_of(picture: NDArray[np.uint8], row: int, column: int) -> NDArray[np.u
 
 @contextmanager
 def opened(folder: Path) -> Iterator[Page]:
-    """Build the site with this page alone, as `run docs` does with all pages, and open it."""
-    subprocess.run([sys.executable, "-m", *SPHINX.split(), "docs", str(folder)], cwd=ROOT, check=True)
+    """Build and open the page."""
+    build("try", folder)
     script = ROOT / "docs" / "try" / "programs.py"
     subprocess.run([sys.executable, script, folder / "_static" / "programs"], check=True)
     with served(folder) as url, Browser() as browser:
-        page = Page(browser, url)
+        page = Page(browser, f"{url}try/index.html")
         page.open()
         yield page
 
@@ -148,7 +107,8 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 @pytest.fixture
 def page(shared: Page) -> Iterator[Page]:
-    """The page, which reports no error."""
+    """The page, loaded anew, which reports no error."""
+    shared.open()
     yield shared
     assert shared.browser.errors == []
 
