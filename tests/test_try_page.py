@@ -203,6 +203,7 @@ def test_without_a_gpu_the_page_shows_why_and_a_screenshot(page: Page, script: s
         page.wait(f"document.getElementById('status').textContent.startsWith({message!r})")
         assert page.browser.evaluate(visible("getElementById('try')")) is False
         assert page.browser.evaluate(screenshot) is True
+    page.open()
     assert page.browser.evaluate(screenshot) is False
 
 
@@ -214,6 +215,7 @@ def test_a_lost_gpu_disables_the_page_and_says_what_to_do(page: Page) -> None:
         page.browser.evaluate(RUN)  # reports nothing over the message
         assert page.text("status").startswith("The GPU was lost: ")
         assert "Reload the page. If it finds no GPU then, restart the browser" in page.text("status")
+    page.open()
     assert page.browser.evaluate("document.getElementById('try').inert") is False
 
 
