@@ -171,7 +171,7 @@ def large_values(draw: Random) -> Iterator[Large]:
 
         repeats, width = MAX_INVOCATIONS // part.size, draw.choice((1, 2))
         repeats -= width == 2  # a binding holds fewer
-        target = Layout.packed((repeats * part.size,), draw.choice((0, 2**31)))  # begins at a word
+        target = Layout.packed((repeats * part.size,), 2**31)  # begins at a word
         source = Layout.packed((repeats * count,), draw.choice(SKIPS))
         limits = replace(LARGE, profile=draw.choice((CPU, GPU)))
         copy = masked_values_at_once(np.tile(part, repeats), target, source, width, limits)
