@@ -52,6 +52,10 @@ HIDDEN = "Object.defineProperty(Document.prototype, 'hidden', { get: () => true 
 class Page(SitePage):
     """The page and its run."""
 
+    def open(self) -> None:
+        super().open()
+        self.wait("!document.getElementById('gpu').hidden")
+
     def start(self) -> None:
         self.wait("!document.getElementById('gpu').hidden")
         self.browser.evaluate("document.getElementById('start').click()")
