@@ -230,7 +230,6 @@ def test_reference_implementations_equal_numpy(
     outside = "clamp" if clamp and case.fits else "drop"
     limits = Limits(small[0], 32, small[1], profile)
     capacity = {} if unpadded is None else {f"{unpadded}_capacity_nbytes": case.whole_nbytes(unpadded)}
-    assume(source.size <= 2**14)
     plan = case.plan(limits, on_gpu=on_gpu, outside=outside, **capacity)
     assume(len(plan.steps) <= 500)
     check_bindings(plan, limits)
@@ -247,7 +246,7 @@ def test_kernels_in_tight_limits_do_what_numpy_does(
     source, target = case.buffers()
     alignment = device.limits.binding_alignment_nbytes
     limits = Limits(8 * alignment, alignment, 4, profile)
-    assume(source.size <= 2**14)  # now and then a larger one has so many steps that they take minutes to plan
+    assume(source.size <= 2**14)  # larger ones have no steps or over 500, now and then minutes of planning
     plan = case.plan(limits, on_gpu=on_gpu)
     assume(len(plan.steps) <= 500)
     check_bindings(plan, limits)
