@@ -456,8 +456,11 @@ def test_unpadded_buffers_take_windows_one_by_one(device: wg.Device, capacity: i
 
 @on_one_adapter
 def test_a_sequence_of_one_token_pads_in_whole_parts(device: wg.Device) -> None:
-    lines = [wg.zeros((length, 8), np.float16, device=device) for length in (1, 3)]
+    tokens = np.arange(1, 33, dtype=np.float16).reshape(4, 8)
+    lines = [wg.asarray(part, device=device) for part in (tokens[:1], tokens[1:])]
     assert "96 B in 2 rows of 48 bytes" in str(wg.explain(wg.pad_windows, lines))
+    expected = np.stack([np.pad(tokens[:1], ((0, 2), (0, 0))), tokens[1:]])
+    check_same(wg.pad_windows(lines).numpy(), expected)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16"])
