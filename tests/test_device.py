@@ -14,8 +14,9 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import wgpu
-from helpers import ADAPTERS, check_same, on_one_adapter, run_python
+from helpers import ADAPTERS, check_same, on_one_adapter, random_bytes, run_python
 from planning import preferring
+from running import counted
 
 import wgslice as wg
 from wgslice.gpu.adapter import MIN_LIMITS, choose_adapter, describe_adapter, find_adapter, install_advice
@@ -431,3 +432,25 @@ def test_request_async_of_a_name_makes_a_new_device() -> None:
         asyncio.run(wg.Device.request_async("absent"))
     with pytest.raises(TypeError, match=r"^Device.request_async: adapter = 3"):
         asyncio.run(wg.Device.request_async(3))  # type: ignore[arg-type]
+
+
+def test_small_uploads_wait_for_a_submission_but_few_of_them(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A submission takes longer than a write of some KiB; what the queue holds takes memory."""
+    from wgpu.backends.wgpu_native._api import libf  # not there in a browser
+
+    own = wg.Device.request(device.adapter)
+    array = random_bytes(1000)
+    with counted(monkeypatch, libf, ["wgpuQueueSubmit"]) as submitted:
+        tensors = [wg.asarray(array + number, device=own) for number in range(20)]
+        assert not submitted
+        own.synchronize()
+        own.synchronize()
+        assert submitted.total() == 1
+        tensors += [wg.asarray(array + number, device=own) for number in range(20, 120)]
+        assert submitted.total() == 2
+        wg.asarray(np.zeros(2**23, np.uint8), device=own)
+        assert submitted.total() >= 4
+    for number, tensor in enumerate(tensors):
+        check_same(tensor.numpy(), array + number)

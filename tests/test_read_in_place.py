@@ -50,10 +50,14 @@ def test_tensors_and_views_need_no_staging_buffer(mapping: wg.Device, staged: li
 
 
 def test_bytes_that_the_queue_holds_arrive(mapping: wg.Device) -> None:
-    """A last word that is not whole is written after the last submission, and no mapping waits for it."""
+    """No mapping waits for them, neither here nor by the user."""
     for size in range(1, 9):
         array = random_bytes(size)
         check_same(wg.asarray(array, device=mapping).numpy(), array)
+        buffer: Any = wg.asarray(array, device=mapping).buffer
+        buffer.map_sync(wgpu.MapMode.READ)
+        check_same(np.asarray(buffer.read_mapped())[:size], array)
+        buffer.unmap()
 
 
 def test_buffers_that_the_user_has_are_not_mapped(mapping: wg.Device, staged: list[int]) -> None:

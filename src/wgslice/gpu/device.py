@@ -11,6 +11,9 @@ from functools import cached_property
 from threading import Lock, RLock, Thread
 from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from wgslice.errors import DeviceLostError, OutOfDeviceMemory, fitted, named
 from wgslice.gpu.adapter import (
     Adapter,
@@ -40,7 +43,9 @@ from wgslice.gpu.protocols import LOST, Buffer, BufferUsage, BytesCopy, CommandE
 from wgslice.plans.profiles import (
     CPU,
     GPU,
+    MAX_QUEUED_NBYTES,
     MAX_STAGING_NBYTES,
+    MIN_QUEUED_NBYTES,
     PATTERN_NBYTES,
     STAGING_NBYTES,
     Limits,
@@ -101,6 +106,7 @@ class Device:
             profile=shipped_profile(self.adapter),
         )
         self.limits_lock = Lock()
+        self.queued_nbytes = 0  # written and not yet submitted, as `write` counts them
         self.staging = BufferPool(MAX_STAGING_NBYTES)  # unmapped, for readback
         self.pool = BufferPool(max_reused_nbytes())
         self.poller = Poller()
@@ -254,6 +260,7 @@ class Device:
         """
         with named("synchronize"):
             self.check_not_lost()
+            self.flush()
             wait_done(self.wgpu_device, self.is_lost)
 
     def update_limits(self, update: Callable[[Limits], Limits]) -> None:
@@ -286,7 +293,7 @@ class Device:
                 encoder.clear_buffer(buffer, 0, size)
                 self.submit(encoder)
             elif nbytes < size:
-                self.queue.write_buffer(buffer, size - 16, bytes(16))
+                self.write(buffer, size - 16, np.zeros(16, np.uint8))
         return hidden(self.pool.lease(buffer))
 
     def new_encoder(self) -> CommandEncoder:
@@ -294,9 +301,27 @@ class Device:
         with translated_errors:
             return cast("CommandEncoder", self.wgpu_device.create_command_encoder())
 
+    def write(self, buffer: Buffer, offset_nbytes: int, data: NDArray[np.uint8]) -> None:
+        """Write whole words at a word offset before any later submission.
+
+        The queue holds a copy of them until then: few and small ones share the submission of what follows,
+        since a submission takes longer than a write of some KiB.
+        """
+        with translated_errors, self.mapping_lock:
+            self.queue.write_buffer(buffer, offset_nbytes, data)
+            self.queued_nbytes += max(data.size, MIN_QUEUED_NBYTES)
+            if self.queued_nbytes >= MAX_QUEUED_NBYTES:
+                self.flush()
+
+    def flush(self) -> None:
+        """Submit what the queue holds."""
+        if self.queued_nbytes:
+            self.submit(None)
+
     def submit(self, encoder: CommandEncoder | None, copy: BytesCopy | None = None) -> None:
         """Submit the commands that an encoder has recorded, if there is one, and a copy."""
         with translated_errors, self.mapping_lock:
+            self.queued_nbytes = 0
             submit(self.wgpu_device, encoder, copy)
 
     @cached_property

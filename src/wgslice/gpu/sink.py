@@ -50,32 +50,20 @@ class Sink:
         """
         return device.pooled_buffer(nbytes, checked_nbytes(device, nbytes), zeroed=zeroed)
 
-    def upload(
-        self,
-        device: Device,
-        buffer: Buffer,
-        data: NDArray[np.uint8],
-        offset_nbytes: int = 0,
-        *,
-        submits: bool = True,
-    ) -> None:
+    def upload(self, device: Device, buffer: Buffer, data: NDArray[np.uint8], offset_nbytes: int = 0) -> None:
         """Write contiguous bytes at a word offset into a buffer with capacity for them in whole words.
 
-        The queue has its copy of the last chunk until the next submission, which is made here if `submits`.
+        They are written before the commands of any later submission.
         """
-        queue = device.queue
         whole, written = data.size // 4 * 4, 0
         try:
-            with translated_errors, device.mapping_lock:
-                for start in range(0, whole, UPLOAD_CHUNK_NBYTES):
-                    chunk = data[start : min(start + UPLOAD_CHUNK_NBYTES, whole)]
-                    queue.write_buffer(buffer, offset_nbytes + start, chunk)
-                    written = start + chunk.size
-                    if submits or start + chunk.size < whole:
-                        queue.submit([])  # frees the queue's copy of the chunk
-                if whole < data.size:
-                    last_word = np.pad(data[whole:], (0, whole + 4 - data.size))
-                    queue.write_buffer(buffer, offset_nbytes + whole, last_word)
+            for start in range(0, whole, UPLOAD_CHUNK_NBYTES):
+                chunk = data[start : min(start + UPLOAD_CHUNK_NBYTES, whole)]
+                device.write(buffer, offset_nbytes + start, chunk)
+                written = start + chunk.size
+            if whole < data.size:
+                last_word = np.pad(data[whole:], (0, whole + 4 - data.size))
+                device.write(buffer, offset_nbytes + whole, last_word)
         except BaseException as error:
             if written:
                 error.add_note(f"the first {written} of {data.size} bytes have been uploaded")
@@ -187,8 +175,6 @@ class Listing(Sink):
         buffer: Buffer,
         data: NDArray[np.uint8],
         offset_nbytes: int = 0,
-        *,
-        submits: bool = True,  # noqa: ARG002
     ) -> None:
         """Add an upload."""
         self.steps.append(ListedUpload(Place(buffer, offset_nbytes), data))
@@ -257,17 +243,9 @@ class Capturing(Listing):
 
     call, verb = "a captured", "capture"
 
-    def upload(
-        self,
-        device: Device,
-        buffer: Buffer,
-        data: NDArray[np.uint8],
-        offset_nbytes: int = 0,
-        *,
-        submits: bool = True,
-    ) -> None:
+    def upload(self, device: Device, buffer: Buffer, data: NDArray[np.uint8], offset_nbytes: int = 0) -> None:
         """Add an upload of a copy of the bytes."""
-        super().upload(device, buffer, data.copy(), offset_nbytes, submits=submits)
+        super().upload(device, buffer, data.copy(), offset_nbytes)
 
 
 RUNNING = Sink()

@@ -156,8 +156,11 @@ def download(
     """
     sink().check_runs(f"{into.size} bytes are read back")
     if device.maps_tensors and buffer.usage & BufferUsage.MAP_READ and not is_exposed(buffer):
-        device.submit(encoder)  # also what the queue holds: no mapping waits for that (wgpu issue 5173)
-        encoder = None
+        if encoder is None:
+            device.flush()  # no mapping waits for what the queue holds (wgpu issue 5173)
+        else:
+            device.submit(encoder)
+            encoder = None
         if read_in_place(device, buffer, offset_nbytes, into):
             return
     chunk_nbytes = STAGING_NBYTES - (4 if offset_nbytes % 4 else 0)  # all begin alike within a word

@@ -236,6 +236,8 @@ PIXEL_BLOCKS = {1: 4, 2: 2, 3: 3, 4: 2}  # vectors of 16 bytes per invocation of
 STAGING_NBYTES = 2**23  # of a staging buffer that readback goes through
 MAX_STAGING_NBYTES = 2**27  # kept for reuse: three frames of 3840 x 2160 rgba8 that are read at a time
 UPLOAD_CHUNK_NBYTES = 2**22  # written to the queue at a time: staging memory besides source and target
+MAX_QUEUED_NBYTES = UPLOAD_CHUNK_NBYTES  # that the queue holds until the next submission
+MIN_QUEUED_NBYTES = 2**16  # that a write counts as, so that the queue holds few
 
 # Entries of caches; a full one gives up the least recently used entry.
 MAX_PLANS = 4096  # of each planner, in 12 MB

@@ -112,6 +112,8 @@ class Placed:
     def buffer(self) -> Buffer:
         """The wgpu.GPUBuffer, which is not reused for other tensors once it has been read here."""
         with self.device.mapping_lock:
+            if not is_exposed(self.memory):
+                self.device.flush()  # a mapping does not wait for what the queue holds (wgpu issue 5173)
             return exposed(self.memory)
 
     @property
@@ -136,7 +138,7 @@ def uploaded(device: Device, array: NDArray[Any]) -> BoundLayout:
     else:
         data = np.ascontiguousarray(array)
         buffer = sink().reused_buffer(device, data.nbytes)
-        sink().upload(device, buffer, data.reshape(-1).view(np.uint8), submits=False)
+        sink().upload(device, buffer, data.reshape(-1).view(np.uint8))
     return BoundLayout(buffer, Layout.packed(array.shape), array.itemsize, fresh=True)
 
 
