@@ -183,9 +183,8 @@ def seconds(device: Device, plan: Plan, places: list[Place]) -> float:
     """Record and submit a plan, wait for it, and return the elapsed seconds."""
     device.pipelines.prepare(plan)
     start = perf_counter()
-    recorder = Recorder(device, sink().create_encoder(device))
+    recorder = Recorder(device)
     recorder.add(plan, places)
-    recorder.end()
-    sink().submit(device, recorder.encoder)
+    recorder.submit()
     device.synchronize()
     return perf_counter() - start

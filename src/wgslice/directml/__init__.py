@@ -28,7 +28,7 @@ from wgslice.directml.structs import *  # noqa: F403 -- exported from here too
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import CommandEncoder, GPUDevice
-from wgslice.gpu.recording import BoundLayout, plan_and_bind, play
+from wgslice.gpu.recording import BoundLayout, Recorder, plan_and_bind
 from wgslice.layout import Layout
 from wgslice.operators.slice1 import slice1
 from wgslice.plans.copy import plan_copy
@@ -121,8 +121,10 @@ class IDMLOperatorInitializer(IDMLDispatchable):
                     for buffer, start in (source, target)
                 )
                 copies.append(plan_and_bind(self.device, plan_copy, *sides))
+        recorder = Recorder(self.device, encoder)
         for copy in copies:
-            play(self.device, encoder, copy)
+            recorder.play(copy)
+        recorder.end()
 
 
 class IDMLBindingTable:

@@ -156,19 +156,17 @@ def run_trials(device: Device, trials: Sequence[Trial]) -> list[str]:
     source, before, table = contents
     expected = before.copy()
     buffers = [sink().create_buffer(device, content.size) for content in contents]
-    encoder = sink().create_encoder(device)
-    recorder = Recorder(device, encoder)
+    recorder = Recorder(device)
     for trial, read, written, known in zip(trials, *places, strict=False):
         side = expected[written:][: trial.target_nbytes]
         side[:] = trial.expected(source[read:][: trial.source_nbytes], side)
         if trial.table is not None:
             table[known:][: trial.table.size] = trial.table
         recorder.add(trial.plan, [*map(Place, buffers, (read, written, known))])
-    recorder.end()
     for buffer, content in zip(buffers, contents, strict=True):
         sink().upload(device, buffer, content)  # waits for earlier trials
     after = np.empty_like(before)
-    download(device, buffers[Memory.OUTPUT], 0, after, encoder)
+    download(device, buffers[Memory.OUTPUT], 0, after, recorder.end())
     return [
         verdict(trial, after[start:stop], expected[start:stop])
         for trial, (start, stop) in zip(trials, pairwise(places[Memory.OUTPUT]), strict=True)

@@ -96,7 +96,8 @@ class BoundDispatch(NamedTuple):
 
 
 Command: TypeAlias = Clear | BufferCopies | TextureCopy | Bound
-BoundCommand: TypeAlias = Clear | BufferCopies | TextureCopy | BoundDispatch
+# A dispatch, or another command and places in buffers, indexed by memory.
+BoundCommand: TypeAlias = BoundDispatch | tuple[Clear | BufferCopies | TextureCopy, Sequence[Place]]
 
 
 class Pipelines:
@@ -134,7 +135,9 @@ class Pipelines:
     def bind_all(self, commands: Sequence[Command], places: Sequence[Place]) -> list[BoundCommand]:
         """Make the bind groups of commands whose buffers are at `places`, indexed by memory."""
         with translated_errors:
-            return [self.bind(each, places) if isinstance(each, Bound) else each for each in commands]
+            return [
+                self.bind(each, places) if isinstance(each, Bound) else (each, places) for each in commands
+            ]
 
     def bind(self, command: Bound, places: Sequence[Place]) -> BoundDispatch:
         """Make the bind group of a dispatch."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple, TypeAlias
 
 from wgslice.errors import named
@@ -23,7 +23,6 @@ from wgslice.plans.steps import BufferCopies, Clear, Memory, TextureCopy
 # What a plan depends on of one side: layout, its byte offset in a buffer, and bytes and usage of the buffer.
 Side: TypeAlias = tuple[Layout, int, int, int]
 Planning: TypeAlias = Callable[..., Plan]  # `planned` or `plan_anew`
-Copy: TypeAlias = tuple[Buffer, Layout, Buffer, Layout]  # of a layout in one buffer to a layout in another
 SIDES = ("input", "output", "offsets")  # names of callers' memories in errors
 
 
@@ -44,17 +43,17 @@ class BoundLayout(NamedTuple):
 
 
 class Recorder:
-    """Records commands into an encoder; consecutive dispatches share a compute pass."""
+    """Records commands into an encoder, given or new; consecutive dispatches share a compute pass."""
 
     def __init__(
         self,
         device: Device,
-        encoder: CommandEncoder,
+        encoder: CommandEncoder | None = None,
         region: Region | None = None,
         compute_pass: ComputePass | None = None,
     ) -> None:
         self.device = device
-        self.encoder = encoder
+        self.encoder = encoder or sink().create_encoder(device)
         self.region = region  # read or written by texture copies
         self.compute_pass = compute_pass  # the open one
         self.pipeline: Pipeline | None = None  # that of the open pass
@@ -68,8 +67,20 @@ class Recorder:
         """Record a bound plan."""
         sink().record(self.encoder, bound, self.record)
 
-    def record(self, commands: Sequence[BoundCommand], places: Sequence[Place]) -> None:
-        """Record commands on buffers, in order."""
+    def copy(
+        self,
+        planner: Planner,
+        source: BoundLayout,
+        target: BoundLayout,
+        offsets: BoundLayout | None = None,
+        *,
+        planning: Planning = planned,
+    ) -> None:
+        """Plan, bind and record a copy, or nothing if it raises."""
+        self.play(plan_and_bind(self.device, planner, source, target, offsets, planning=planning))
+
+    def record(self, commands: Sequence[BoundCommand]) -> None:
+        """Record commands in order."""
         with translated_errors:
             for command in commands:
                 if isinstance(command, BoundDispatch):
@@ -81,14 +92,19 @@ class Recorder:
                     self.compute_pass.dispatch_workgroups(*command.workgroups)
                 else:
                     self.end()
-                    self._copy(command, places)
+                    self._copy(*command)
 
-    def end(self) -> None:
-        """End the open compute pass, if any."""
+    def end(self) -> CommandEncoder:
+        """End the open compute pass, if any, and return the encoder."""
         if self.compute_pass is not None:
             with translated_errors:
                 self.compute_pass.end()
             self.compute_pass = self.pipeline = None
+        return self.encoder
+
+    def submit(self) -> None:
+        """Submit what is recorded, without waiting for the GPU."""
+        sink().submit(self.device, self.end())
 
     def _copy(self, command: Clear | BufferCopies | TextureCopy, places: Sequence[Place]) -> None:
         """Record a clear, buffer copies, or a texture copy."""
@@ -125,27 +141,17 @@ def run(
     encoder: CommandEncoder | None = None,
 ) -> None:
     """Plan, record and submit, without waiting for the GPU; the commands of `encoder` run before."""
-    encoder = encoder or sink().create_encoder(device)
-    play(device, encoder, plan_and_bind(device, planner, source, target, offsets, planning=planning))
-    sink().submit(device, encoder)
-
-
-def run_copies(device: Device, itemsize: int, copies: Iterable[Copy]) -> None:
-    """Submit copies between checked buffers, in order and in one submission, without waiting."""
-    recorder, limits = Recorder(device, sink().create_encoder(device)), device.limits
-    for read, source, written, target in copies:
-        sides = (source, 0, read.size, read.usage), (target, 0, written.size, written.usage)
-        plan, base, target_base = planned_between(plan_copy, limits, itemsize, read is written, *sides)
-        recorder.add(plan, (Place(read, base), Place(written, target_base)))
-    recorder.end()
-    sink().submit(device, recorder.encoder)
-
-
-def play(device: Device, encoder: CommandEncoder, bound: BoundPlan) -> None:
-    """Record a bound plan into an encoder, which has no pass open."""
     recorder = Recorder(device, encoder)
-    recorder.play(bound)
-    recorder.end()
+    recorder.copy(planner, source, target, offsets, planning=planning)
+    recorder.submit()
+
+
+def run_copies(device: Device, copies: Iterable[tuple[BoundLayout, BoundLayout]]) -> None:
+    """Submit copies between checked buffers, in order and in one submission, without waiting."""
+    recorder = Recorder(device)
+    for source, target in copies:
+        recorder.add(*place(device.limits, plan_copy, source, target))
+    recorder.submit()
 
 
 def plan_and_bind(
@@ -195,29 +201,35 @@ def place(
         (source.layout, source.offset_nbytes, read.size, read.usage),
         (target.layout, target.offset_nbytes, written.size, written.usage),
     )
-    if offsets is None and planning is planned:
-        plan, base, target_base = planned_between(planner, limits, source.itemsize, read is written, *sides)
-        return plan, (Place(read, base), Place(written, target_base))
-    layouts, context, bases = problem_between(limits, source.itemsize, read is written, *sides)
-    places = [Place(read, bases[0]), Place(written, bases[1])]
+    table = held = None
     if offsets is not None:
         held = rebase(offsets.layout, offsets.itemsize, limits)
-        places.append(Place(offsets.buffer, offsets.offset_nbytes + held.base))
         table = Table(
             held.layout,
             offsets.itemsize,
             bool(offsets.buffer.usage & BufferUsage.COPY_SRC),
             held.capacity_nbytes(offsets.buffer.size - offsets.offset_nbytes),
-            offsets.buffer is target.buffer,
+            offsets.buffer is written,
         )
-        context = context._replace(table=table)
-    return planning(planner, *layouts, source.itemsize, context), places
+    between = planned_between if planning is planned else partial(plan_between, planning)
+    plan, base, target_base = between(planner, limits, source.itemsize, read is written, *sides, table)
+    places = [Place(read, base), Place(written, target_base)]
+    if offsets is not None and held is not None:
+        places.append(Place(offsets.buffer, offsets.offset_nbytes + held.base))
+    return plan, places
 
 
-def problem_between(
-    limits: Limits, itemsize: int, shared: bool, source: Side, target: Side
-) -> tuple[tuple[Layout, Layout], PlanContext, tuple[int, int]]:
-    """Return rebased layouts, plan context and base offsets in bytes for two sides of a copy."""
+def plan_between(
+    planning: Planning,
+    planner: Planner,
+    limits: Limits,
+    itemsize: int,
+    shared: bool,
+    source: Side,
+    target: Side,
+    table: Table | None,
+) -> tuple[Plan, int, int]:
+    """Return a plan that copies at other offsets share, and the base offsets of these two sides in bytes."""
     source_layout, source_nbytes, read_nbytes, read_usage = source
     target_layout, target_nbytes, written_nbytes, written_usage = target
     read, written = (rebase(layout, itemsize, limits) for layout in (source_layout, target_layout))
@@ -228,18 +240,11 @@ def problem_between(
         read.capacity_nbytes(read_nbytes - source_nbytes),
         written.capacity_nbytes(written_nbytes - target_nbytes),
         shared,
+        table,
     )
-    bases = source_nbytes + read.base, target_nbytes + written.base
-    return (read.layout, written.layout), context, bases
+    plan = planning(planner, read.layout, written.layout, itemsize, context)
+    return plan, source_nbytes + read.base, target_nbytes + written.base
 
 
-def plan_between(
-    planner: Planner, limits: Limits, itemsize: int, shared: bool, source: Side, target: Side
-) -> tuple[Plan, int, int]:
-    """Return a plan that copies at other offsets share, and the base offsets of these two sides."""
-    layouts, context, bases = problem_between(limits, itemsize, shared, source, target)
-    planning: Planning = planned
-    return planning(planner, *layouts, itemsize, context), *bases
-
-
-planned_between: Callable[..., tuple[Plan, int, int]] = lru_cache(maxsize=MAX_PLANS)(plan_between)
+planned_between: Callable[..., tuple[Plan, int, int]]
+planned_between = lru_cache(maxsize=MAX_PLANS)(partial(plan_between, planned))

@@ -25,11 +25,11 @@ class BoundPlan(NamedTuple):
     """A plan with its buffers: recording it makes no GPU object."""
 
     plan: Plan
-    commands: Sequence[BoundCommand]  # none in a listed call
     places: Sequence[Place]  # callers' first: input, output and offsets
+    commands: Sequence[BoundCommand] = ()  # none in a listed call
 
 
-Write: TypeAlias = Callable[[Sequence[BoundCommand], Sequence[Place]], None]  # commands into an encoder
+Write: TypeAlias = Callable[[Sequence[BoundCommand]], None]  # records commands into an encoder
 
 
 class Sink:
@@ -89,7 +89,7 @@ class Sink:
     def bind(self, device: Device, plan: Plan, places: Sequence[Place]) -> BoundPlan:
         """Make the bind groups and scratch buffers of a plan."""
         if plan.copies:
-            return BoundPlan(plan, plan.copies, places)
+            return BoundPlan(plan, places, [(step, places) for step in plan.copies])
         commands = device.pipelines.prepare(plan)
         # a plan that is bound once may be recorded again and again
         zeroed = [Clear(0, nbytes, memory) for memory, nbytes in plan.scratch if memory is Memory.WINNERS]
@@ -98,11 +98,11 @@ class Sink:
             places,
             lambda memory, n: device.zeros if memory is Memory.ZEROS else self.create_buffer(device, n),
         )
-        return BoundPlan(plan, device.pipelines.bind_all([*zeroed, *commands], places), places)
+        return BoundPlan(plan, places, device.pipelines.bind_all([*zeroed, *commands], places))
 
     def record(self, encoder: CommandEncoder, bound: BoundPlan, write: Write) -> None:  # noqa: ARG002
         """Record a bound plan by a function that writes commands into the encoder; every plan passes here."""
-        write(bound.commands, bound.places)
+        write(bound.commands)
 
     def submit(self, device: Device, encoder: CommandEncoder) -> None:
         """Submit the commands that an encoder has recorded."""
@@ -137,18 +137,11 @@ class ListedUpload(NamedTuple):
     kept: bool = False  # whether later calls with equal bytes upload nothing
 
 
-class Recorded(NamedTuple):
-    """A plan with its buffers, in place of its commands."""
-
-    plan: Plan
-    places: Sequence[Place]
-
-
 @dataclass(frozen=True, eq=False)
 class ListedSubmission:
     """Plans of one submission, in place of the command encoder that would record them."""
 
-    recorded: list[Recorded] = field(default_factory=list)
+    recorded: list[BoundPlan] = field(default_factory=list)
 
 
 class Listing(Sink):
@@ -195,15 +188,15 @@ class Listing(Sink):
 
     def bind(self, device: Device, plan: Plan, places: Sequence[Place]) -> BoundPlan:  # noqa: ARG002
         """Return the plan without commands."""
-        return BoundPlan(plan, (), places)
+        return BoundPlan(plan, places)
 
     def record(self, encoder: CommandEncoder, bound: BoundPlan, write: Write) -> None:  # noqa: ARG002
         """Add a plan to its submission; a plan for a caller's encoder gets its own submission."""
-        recorded, submission = Recorded(bound.plan, bound.places), cast("object", encoder)
+        bound, submission = bound._replace(commands=()), cast("object", encoder)
         if isinstance(submission, ListedSubmission):
-            submission.recorded.append(recorded)
+            submission.recorded.append(bound)
         else:
-            self.steps.append(ListedSubmission([recorded]))
+            self.steps.append(ListedSubmission([bound]))
 
     def submit(self, device: Device, encoder: CommandEncoder) -> None:  # noqa: ARG002
         """Add the submission that replaces an encoder."""

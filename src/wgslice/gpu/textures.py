@@ -195,12 +195,11 @@ def record_texture_copy(
             check_usable(device, tensor.buffer)
             check(device, tensor.buffer)
     check_texture_alive(region.texture)
-    recorder = Recorder(device, encoder or sink().create_encoder(device), region)
+    recorder = Recorder(device, encoder, region)
     if tensor.layout.size:
         for plan, places in placed_plans(device, tensor, side, new_staging):
             recorder.add(plan, places)
-    recorder.end()
-    return recorder.encoder
+    return recorder.end()
 
 
 def check_readable(region: Region, side: TextureSide) -> None:

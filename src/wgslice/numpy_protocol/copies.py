@@ -18,7 +18,7 @@ from wgslice.gpu.device import check_usable
 from wgslice.gpu.handles import check_alive, check_still_alive
 from wgslice.gpu.pipelines import is_exposed
 from wgslice.gpu.protocols import Buffer
-from wgslice.gpu.recording import Copy, run_copies
+from wgslice.gpu.recording import BoundLayout, run_copies
 from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
 from wgslice.layout_rules import (
@@ -47,7 +47,7 @@ class Copies:
         self.name = name  # of a source in errors, formatted with its number
         self.device = sources[0].device
         self.makes_zeros = sink().makes_zeros
-        self.collected: list[Copy] = []
+        self.collected: list[tuple[BoundLayout, BoundLayout]] = []
 
     def __enter__(self) -> Copies:
         return self
@@ -66,7 +66,7 @@ class Copies:
                     check_usable(self.device, source.memory)
                     check(self.device, source.memory)
         if self.collected:
-            run_copies(self.device, self.sources[0].itemsize, self.collected)
+            run_copies(self.device, self.collected)
 
     def empty(self, sizes: Sequence[int], dtype: DType, *, zeroed: bool = False) -> Tensor:
         """Make a packed tensor of any content; if `zeroed`, of zeros where these cost no more."""
@@ -103,7 +103,10 @@ class Copies:
     def copy(self, source: Tensor, read: Layout, target: Tensor, written: Layout) -> None:
         """Collect a copy, unless it has no elements."""
         if written.size:
-            self.collected.append((source.memory, read, target.memory, written))
+            width = source.itemsize
+            self.collected.append(
+                (BoundLayout(source.memory, read, width), BoundLayout(target.memory, written, width))
+            )
 
 
 def staged(copies: Copies, x: Tensor, plan: Iterable[Stage]) -> Tensor:

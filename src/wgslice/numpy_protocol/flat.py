@@ -13,8 +13,7 @@ from wgslice.dialects.advanced import as_item, non_negative
 from wgslice.dtypes import AnyDType, check_same_dtype
 from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.protocols import CommandEncoder
-from wgslice.gpu.recording import plan_and_bind, play
-from wgslice.gpu.sink import sink
+from wgslice.gpu.recording import Recorder
 from wgslice.layout_rules import repeated_to, reshaped
 from wgslice.numpy_protocol.taking import as_indices
 from wgslice.plans.copy import plan_copy
@@ -179,9 +178,9 @@ def repeated(
             return given, None
         turns = allocate((-(-count // given.size), given.size), x.dtype, x.device, zeroed=False)
         source = given.bound_layout._replace(layout=repeated_to(given.layout, turns.shape))
-        encoder, target = sink().create_encoder(x.device), turns.bound_layout._replace(fresh=True)
-        play(x.device, encoder, plan_and_bind(x.device, plan_copy, source, target))
-        return turns.reshape(-1)[:count], encoder
+        recorder = Recorder(x.device)
+        recorder.copy(plan_copy, source, turns.bound_layout._replace(fresh=True))
+        return turns.reshape(-1)[:count], recorder.end()
     check_of_numbers(values)
     size = np.size(values)
     made = np.empty(min(size, 1) if size < 2 else count, x.dtype)

@@ -15,7 +15,7 @@ from wgslice.gpu.device import Device, check_usable
 from wgslice.gpu.handles import check_alive
 from wgslice.gpu.protocols import Buffer, Place
 from wgslice.gpu.recording import Recorder
-from wgslice.gpu.sink import RUNNING, ListedUpload, Listing, Recorded, Sink, using
+from wgslice.gpu.sink import RUNNING, BoundPlan, ListedUpload, Listing, Sink, using
 from wgslice.layout import Layout
 from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.plans.profiles import SMALL_NBYTES
@@ -155,7 +155,7 @@ class Workspace(Listing):
         """Assign buffers, then upload, record and submit what is listed."""
         self.start(self.label)
         uploads: list[ListedUpload] = []
-        copies: list[tuple[str, Recorded]] = []
+        copies: list[tuple[str, BoundPlan]] = []
         others: dict[Buffer, str] = {}  # buffers of no slot, with the label of their first use
         for label, step in zip(self.labels, self.steps, strict=True):
             if isinstance(step, ListedUpload):
@@ -185,16 +185,15 @@ class Workspace(Listing):
             if copies:
                 self._record(copies)
 
-    def _record(self, copies: Sequence[tuple[str, Recorded]]) -> None:
+    def _record(self, copies: Sequence[tuple[str, BoundPlan]]) -> None:
         """Record copies between assigned buffers, and submit them."""
         with named(copies[0][0]):
-            recorder = Recorder(self.device, self.receiver.create_encoder(self.device))
-        for label, (plan, places) in copies:
+            recorder = Recorder(self.device)
+        for label, (plan, places, _) in copies:
             with named(label):
                 recorder.add(plan, [Place(self.real(buffer), base) for buffer, base in places])
         with named(copies[-1][0]):
-            recorder.end()
-            self.receiver.submit(self.device, recorder.encoder)
+            recorder.submit()
         self.submissions += 1
 
     def _assign_buffers(self, count: int) -> None:

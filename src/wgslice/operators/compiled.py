@@ -17,7 +17,7 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_bound, check_still_alive, checked_encoder
 from wgslice.gpu.pipelines import BoundDispatch
 from wgslice.gpu.protocols import Buffer, CommandEncoder, ComputePass
-from wgslice.gpu.recording import SIDES, Recorder, plan_and_bind, play
+from wgslice.gpu.recording import SIDES, Recorder, plan_and_bind
 from wgslice.gpu.sink import BoundPlan, sink
 from wgslice.layout import Layout, check_disjoint
 from wgslice.operators.binding import Binding, BindingSlot, TensorDesc
@@ -146,9 +146,9 @@ class CompiledOperator:
                 buffer = sink().reused_buffer(self.device, self.output.nbytes, zeroed=zeroed)
                 out = Tensor(self.device, buffer, self.output.dtype, self.output.layout)
             check_tensor("out", out, written=True)
-            encoder = sink().create_encoder(self.device)
-            play(self.device, encoder, self._bound(x, out, offsets, check_alive, fresh=fresh))
-            sink().submit(self.device, encoder)
+            recorder = Recorder(self.device)
+            recorder.play(self._bound(x, out, offsets, check_alive, fresh=fresh))
+            recorder.submit()
         return out
 
     @fitted()
@@ -192,8 +192,9 @@ class CompiledOperator:
         a lost device.
         """
         with named(self.name):
-            encoder = checked_encoder(self.device, encoder)
-            play(self.device, encoder, self._bound_by_caller(input, output, offsets))
+            recorder = Recorder(self.device, checked_encoder(self.device, encoder))
+            recorder.play(self._bound_by_caller(input, output, offsets))
+            recorder.end()
 
     @fitted()
     def bind(self, *, input: Binding, output: Binding, offsets: Binding | None = None) -> BoundOperator:
@@ -352,15 +353,16 @@ class BoundOperator:
         with self._named:
             given = checked_encoder(self._device, encoder, or_pass=True)
             check_bound(self._device, self._sides)
-            if not hasattr(given, "dispatch_workgroups"):  # an encoder
-                play(self._device, given, self._bound)
-            elif self._in_pass:
-                Recorder(self._device, given, compute_pass=given).play(self._bound)
-            else:
+            in_pass = hasattr(given, "dispatch_workgroups")
+            if in_pass and not self._in_pass:
                 raise ValueError(
                     f"encoder is a compute pass, but the plan copies or clears buffers "
                     f"({self.plan.summary}): give the command encoder, with no pass open"
                 )
+            recorder = Recorder(self._device, given, compute_pass=given if in_pass else None)
+            recorder.play(self._bound)
+            if not in_pass:
+                recorder.end()
 
     def __repr__(self) -> str:
         return f"BoundOperator({self.name}: {self.plan.summary}; {self._device})"

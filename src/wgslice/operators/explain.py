@@ -243,7 +243,7 @@ def captured(call: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, 
 def explained_steps(listing: Listing) -> tuple[Step, ...]:
     """What a call has listed, without its buffers and bytes."""
     return tuple(
-        Submission(tuple(plan for plan, _ in step.recorded))
+        Submission(tuple(each.plan for each in step.recorded))
         if isinstance(step, ListedSubmission)
         else Upload(step.data.size, step.kept)
         for step in listing.steps

@@ -369,15 +369,14 @@ def gathered(
             packed[start : start + window.size] = np.asarray(window).reshape(-1)
         return uploaded(device, packed), packing
     target = allocate((packing.size,), dtype, device, zeroed=False)
+    written = target.bound_layout._replace(fresh=True)
     copies = []
     for window, start in zip(windows, packing.starts.tolist(), strict=True):
         if window.size:
             read = window.bound_layout if isinstance(window, Tensor) else uploaded(device, window)
-            layout = Layout.packed(window.shape, start)
-            moved = read.layout.shifted(read.offset_nbytes // dtype.itemsize)
-            copies.append((read.buffer, moved, target.memory, layout))
-    run_copies(device, dtype.itemsize, copies)
-    return target.bound_layout._replace(fresh=True), packing
+            copies.append((read, written._replace(layout=Layout.packed(window.shape, start))))
+    run_copies(device, copies)
+    return written, packing
 
 
 # padding

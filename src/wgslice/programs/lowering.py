@@ -15,10 +15,11 @@ from wgslice.gpu.host import Placeholder, owner_of
 from wgslice.gpu.pipelines import KernelCall, kernel_call
 from wgslice.gpu.protocols import Buffer, Place
 from wgslice.gpu.recording import BoundLayout, place
-from wgslice.gpu.sink import ListedSubmission, ListedUpload, Listing, Recorded, placeholder, with_scratch
+from wgslice.gpu.sink import BoundPlan, ListedSubmission, ListedUpload, Listing, placeholder, with_scratch
 from wgslice.layout import Layout, whole_words
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.kernels import WORD_NBYTES
+from wgslice.plans.plan import Plan
 from wgslice.plans.steps import BufferCopies, Clear, Memory, TextureCopy
 from wgslice.programs.lifetimes import Lifetime, group_by_lifetime
 from wgslice.programs.parameters import Parameter, extent_of
@@ -47,7 +48,7 @@ class Lowered(NamedTuple):
 
     steps: list[Step]
     contents: dict[Buffer, NDArray[np.uint8]]
-    recorded: list[Recorded]
+    recorded: list[BoundPlan]
 
 
 def lowered(parameters: Sequence[Parameter], listing: Listing) -> Lowered:
@@ -58,10 +59,10 @@ def lowered(parameters: Sequence[Parameter], listing: Listing) -> Lowered:
     return Lowered(lowered_plans(parameters, recorded), contents, recorded)
 
 
-def lowered_plans(parameters: Sequence[Parameter], recorded: Sequence[Recorded]) -> list[Step]:
+def lowered_plans(parameters: Sequence[Parameter], recorded: Sequence[BoundPlan]) -> list[Step]:
     """Lower plans to steps; own buffers whose zeros they rely on are cleared first."""
     device, given = parameters[0].device, {parameter.buffer for parameter in parameters}
-    steps = [step for each in recorded for step in steps_of(device, each)]
+    steps = [step for each in recorded for step in steps_of(device, each.plan, each.places)]
     if any(owner_of(buffer) is not device.wgpu_device for step in steps for buffer, _ in step.places):
         raise ValueError("the function uses tensors of several devices: copy them with to_device first")
     cleared: list[Any] = [
@@ -72,9 +73,8 @@ def lowered_plans(parameters: Sequence[Parameter], recorded: Sequence[Recorded])
     return [Step(Clear(0, buffer.size, Memory.INPUT), [Place(buffer)]) for buffer in cleared] + steps
 
 
-def steps_of(device: Device, recorded: Recorded) -> Iterator[Step]:
+def steps_of(device: Device, plan: Plan, places: Sequence[Place]) -> Iterator[Step]:
     """Yield the steps of a plan, with placeholders for its scratch buffers."""
-    plan, places = recorded
     zeroed = (Memory.ZEROS, Memory.WINNERS)
     places = with_scratch(
         plan, places, lambda memory, nbytes: placeholder(device, nbytes, zeroed=memory in zeroed)
@@ -128,9 +128,9 @@ def isolated(parameters: Sequence[Parameter], steps: Sequence[Step]) -> list[Ste
         own[buffer] = placeholder(device, buffer.size)
         layout = Layout.of((len(extent),), (1,), extent.start)
         given, copied = (BoundLayout(each, layout, 1) for each in (buffer, own[buffer]))
-        before += steps_of(device, Recorded(*place(device.limits, plan_copy, given, copied)))
+        before += steps_of(device, *place(device.limits, plan_copy, given, copied))
         if buffer in written:
-            after += steps_of(device, Recorded(*place(device.limits, plan_copy, copied, given)))
+            after += steps_of(device, *place(device.limits, plan_copy, copied, given))
     moved = [
         Step(command, [Place(own.get(buffer, buffer), base) for buffer, base in places])
         for command, places in steps
@@ -140,15 +140,15 @@ def isolated(parameters: Sequence[Parameter], steps: Sequence[Step]) -> list[Ste
 
 def replayed(
     device: Device, given: set[Buffer], listing: Listing, contents: dict[Buffer, NDArray[np.uint8]]
-) -> Iterator[Recorded]:
+) -> Iterator[BoundPlan]:
     """Yield the copies of each replay; uploads that never change become `contents` of constants."""
     changing = used = given
     for step in listing.steps:
         if isinstance(step, ListedUpload):
             changing = changing | ({step.place.buffer} & used)
         else:
-            changing = changing | {places[Memory.OUTPUT].buffer for _, places in step.recorded}
-            used = used | {each.buffer for _, places in step.recorded for each in places}
+            changing = changing | {each.places[Memory.OUTPUT].buffer for each in step.recorded}
+            used = used | {place.buffer for each in step.recorded for place in each.places}
     for step in listing.steps:
         if isinstance(step, ListedSubmission):
             yield from step.recorded
@@ -164,4 +164,4 @@ def replayed(
         contents[constant] = content
         source = BoundLayout(constant, Layout.packed(words), WORD_NBYTES)
         target = BoundLayout(buffer, Layout.of(words, (1,), base // WORD_NBYTES), WORD_NBYTES)
-        yield Recorded(*place(device.limits, plan_copy, source, target))
+        yield BoundPlan(*place(device.limits, plan_copy, source, target))

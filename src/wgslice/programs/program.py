@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from wgslice.errors import fitted, named
 from wgslice.gpu.handles import check_bound, checked_encoder
 from wgslice.gpu.host import Placeholder, translated_errors
-from wgslice.gpu.pipelines import BoundCommand, BoundDispatch, Command, KernelCall
+from wgslice.gpu.pipelines import BoundCommand, Command, KernelCall
 from wgslice.gpu.protocols import Buffer, CommandEncoder, Place
 from wgslice.gpu.recording import Recorder
-from wgslice.gpu.sink import Capturing, Recorded, sink, using
+from wgslice.gpu.sink import BoundPlan, Capturing, sink, using
 from wgslice.operators.binding import Binding
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.explain import Explanation, Submission
@@ -39,7 +39,7 @@ class BoundProgram(NamedTuple):
     """A program with its buffers: recording it makes no GPU object."""
 
     used: Sequence[tuple[str, Buffer]]  # buffers that callers may hold, with what they are
-    commands: Sequence[tuple[Sequence[BoundCommand], Sequence[Place]]]
+    commands: Sequence[BoundCommand]
     places: Mapping[Buffer, Place]  # of placeholders
 
 
@@ -67,7 +67,7 @@ class Program:
         result: Any,
         steps: Sequence[Step],
         contents: Mapping[Buffer, NDArray[np.uint8]],
-        recorded: Sequence[Recorded] = (),
+        recorded: Sequence[BoundPlan] = (),
         *,
         trusted: bool = True,
     ) -> None:
@@ -109,7 +109,7 @@ class Program:
             disabled = self.device.limits.disabled
             if disabled != self._disabled and self._recorded:
                 self._recorded = [
-                    Recorded(planned_without(plan, disabled), places) for plan, places in self._recorded
+                    each._replace(plan=planned_without(each.plan, disabled)) for each in self._recorded
                 ]
                 self._set_steps(lowered_plans([*self._parameters.values()], self._recorded))
                 self._disabled = disabled
@@ -119,7 +119,7 @@ class Program:
         """Plans of all copies, in order; none of a loaded program."""
         with self._named:
             self._follow_selftest()
-        return tuple(plan for plan, _ in self._recorded)
+        return tuple(each.plan for each in self._recorded)
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -157,9 +157,9 @@ class Program:
         """
         with self._named:
             bound = self._checked(bindings)
-            encoder = sink().create_encoder(self.device)
-            self._play(encoder, bound)
-            sink().submit(self.device, encoder)
+            recorder = Recorder(self.device)
+            recorder.record(bound.commands)
+            recorder.submit()
             return self._returned(bound)
 
     @fitted("name the tensors, as in program.record(encoder, x=x)")
@@ -184,10 +184,11 @@ class Program:
             As a call. Nothing is recorded then.
         """
         with self._named:
-            encoder = checked_encoder(self.device, encoder)
+            recorder = Recorder(self.device, checked_encoder(self.device, encoder))
             bound = self._checked(bindings)
             sink().keep(self.device, (buffer for _, buffer in bound.used))
-            self._play(encoder, bound)
+            recorder.record(bound.commands)
+            recorder.end()
             return self._returned(bound)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
@@ -283,22 +284,11 @@ class Program:
         used += [(RESULT, self._own[memory].buffer) for memory in returned]
         check_bound(self.device, used)
         places |= self._own
-        bound: list[tuple[list[BoundCommand], Sequence[Place]]] = []
+        bound: list[BoundCommand] = []
         for command, step in zip(self._commands, self._run, strict=True):
             at = [moved(each, places) for each in step.places]
-            commands = self.device.pipelines.bind_all([command], at)
-            if bound and all(isinstance(each, BoundDispatch) for each in (bound[-1][0][-1], *commands)):
-                bound[-1][0].extend(commands)  # which need no places
-            else:
-                bound.append((commands, at))
+            bound += self.device.pipelines.bind_all([command], at)
         return BoundProgram(used, bound, places)
-
-    def _play(self, encoder: CommandEncoder, bound: BoundProgram) -> None:
-        """Record all commands; consecutive dispatches share a pass."""
-        recorder = Recorder(self.device, encoder)
-        for commands, places in bound.commands:
-            recorder.record(commands, places)
-        recorder.end()
 
     def _returned(self, bound: BoundProgram) -> Any:
         """Return the function's result, of the buffers of a replay."""

@@ -17,7 +17,7 @@ from wgslice.dialects.basic import Selection, basic_index, is_plain
 from wgslice.dtypes import DType
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Buffer, CommandEncoder
-from wgslice.gpu.recording import BoundLayout, plan_and_bind, play, run, run_copy
+from wgslice.gpu.recording import BoundLayout, Recorder, run, run_copy
 from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
 from wgslice.layout_rules import broadcast, once, reshaped, without_leading_ones
@@ -157,11 +157,11 @@ def run_windows(
     encoder: CommandEncoder | None = None,
 ) -> None:
     """Copy windows between two buffers in one submission; indices of several dtypes become int64 before."""
-    encoder = encoder or sink().create_encoder(device)
+    recorder = Recorder(device, encoder)
 
     def add(copy: WindowCopy, offsets: BoundLayout | None = None) -> None:
         sides = source._replace(layout=copy.read), target._replace(layout=copy.written)
-        play(device, encoder, plan_and_bind(device, copy.planner, *sides, offsets, planning=plan_anew))
+        recorder.copy(copy.planner, *sides, offsets, planning=plan_anew)
 
     dtype = dtype_of_indices(found)
     if dtype is None:
@@ -169,11 +169,11 @@ def run_windows(
             add(copy)
     else:
         columns = [operand_of(device, each.places, dtype) for each in found.dimensions]
-        table = table_of(device, encoder, found, columns, target.buffer)
+        table = table_of(recorder, found, columns, target.buffer)
         for numbers in found.pieces(device.limits, table.itemsize):
             rows = table.layout.select([numbers, range(found.rank)])
             add(found.copy_of(numbers, dtype), table._replace(layout=rows))
-    sink().submit(device, encoder)
+    recorder.submit()
 
 
 def dtype_of_indices(found: IndexedWindows) -> DType | None:
@@ -188,8 +188,7 @@ def dtype_of_indices(found: IndexedWindows) -> DType | None:
 
 
 def table_of(
-    device: Device,
-    encoder: CommandEncoder,
+    recorder: Recorder,
     found: IndexedWindows,
     columns: list[BoundLayout],
     written: Buffer,
@@ -201,12 +200,12 @@ def table_of(
         as_table = reshaped(repeated[0], (found.count, 1))
         if as_table is not None:
             return columns[0]._replace(layout=as_table)
-    made = BoundLayout.packed(device, (*found.shape, found.rank), itemsize)
+    made = BoundLayout.packed(recorder.device, (*found.shape, found.rank), itemsize)
     whole = [range(size) for size in found.shape]
     for number, (column, layout) in enumerate(zip(columns, repeated, strict=True)):
         assert layout is not None  # found.shape is the broadcast shape
         target = made._replace(layout=made.layout.select([*whole, number]))
-        play(device, encoder, plan_and_bind(device, plan_indices, column._replace(layout=layout), target))
+        recorder.copy(plan_indices, column._replace(layout=layout), target)
     return made._replace(layout=Layout.packed((found.count, found.rank)))
 
 

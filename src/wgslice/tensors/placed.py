@@ -16,7 +16,7 @@ from wgslice.gpu.device import Device, check_usable
 from wgslice.gpu.handles import check_alive, check_still_alive
 from wgslice.gpu.pipelines import exposed, is_exposed
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder
-from wgslice.gpu.recording import BoundLayout, plan_and_bind, play, run_copy
+from wgslice.gpu.recording import BoundLayout, Recorder, run_copy
 from wgslice.gpu.sink import sink
 from wgslice.gpu.transfer import ArrayPromise, begin_download, download
 from wgslice.layout import Layout, check_disjoint
@@ -230,9 +230,9 @@ def packed_bytes(tensor: Placed) -> tuple[Buffer, int, CommandEncoder | None]:
             check_still_alive(device, tensor.memory)
         return tensor.memory, tensor.offset, None
     packed = BoundLayout.packed(device, tensor.shape, tensor.itemsize)
-    encoder = sink().create_encoder(device)
-    play(device, encoder, plan_and_bind(device, plan_copy, tensor.bound_layout, packed))
-    return packed.buffer, 0, encoder
+    recorder = Recorder(device)
+    recorder.copy(plan_copy, tensor.bound_layout, packed)
+    return packed.buffer, 0, recorder.end()
 
 
 @fitted()
@@ -355,12 +355,11 @@ def fill(target: Placed, element: NDArray[Any]) -> None:
     """Write one element to all of a tensor."""
     parts = fills(target.layout, element.itemsize)
     buffer = sink().constant(target.device, element, pattern_size(parts))
-    encoder = sink().create_encoder(target.device)
+    recorder = Recorder(target.device)
     for source, layout in parts:
         repeats = BoundLayout(buffer, source, element.itemsize, fresh=True)
-        written = target.bound_layout._replace(layout=layout)
-        play(target.device, encoder, plan_and_bind(target.device, plan_copy, repeats, written))
-    sink().submit(target.device, encoder)
+        recorder.copy(plan_copy, repeats, target.bound_layout._replace(layout=layout))
+    recorder.submit()
 
 
 CPU_DEVICE = (1, 0)  # DLPack's kDLCPU and the device number
