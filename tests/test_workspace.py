@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 import wgslice as wg
 from wgslice.gpu.sink import using
-from wgslice.onnx.workspace import Nested, Workspace, as_tensor, each, tensors_of
-from wgslice.programs.lifetimes import Lifetime, group_by_lifetime
+from wgslice.onnx.workspace import Nested, Workspace, as_tensor
+from wgslice.programs.lifetimes import Temporary, group_by_lifetime
+from wgslice.tensors.sequences import mapped, tensors_in
 
 lifetimes = st.lists(
     st.tuples(st.integers(1, 99), st.integers(0, 12), st.integers(0, 5)), min_size=1, max_size=20
@@ -24,7 +25,7 @@ lifetimes = st.lists(
 def test_no_group_is_superfluous_or_used_twice_at_once(
     drawn: list[tuple[int, int, int]],
 ) -> None:
-    slots = [Lifetime(nbytes, first=first, last=first + length) for nbytes, first, length in drawn]
+    slots = [Temporary(nbytes, first=first, last=first + length) for nbytes, first, length in drawn]
     groups = group_by_lifetime(slots)
     assert sorted(map(id, slots)) == sorted(id(slot) for group in groups for slot in group)
     for group in groups:
@@ -45,7 +46,7 @@ def test_no_group_is_superfluous_or_used_twice_at_once(
     ],
 )
 def test_a_chain_needs_two_buffers(sizes: list[int], expected: int) -> None:
-    slots = [Lifetime(nbytes, first=step, last=step + 1) for step, nbytes in enumerate(sizes)]
+    slots = [Temporary(nbytes, first=step, last=step + 1) for step, nbytes in enumerate(sizes)]
     groups = group_by_lifetime(slots)
     assert len(groups) == 2
     assert sum(max(slot.nbytes for slot in group) for group in groups) == expected
@@ -158,14 +159,14 @@ def test_what_a_name_stands_for_is_mapped_and_walked(device: wg.Device) -> None:
     """A tensor, a sequence of such, or nothing."""
     a, b = (wg.zeros(size, device=device) for size in (1, 2))
     nested: Nested[wg.Tensor] = [a, [b, None], []]
-    assert [x.size for x in tensors_of(nested)] == [1, 2]
-    assert list(tensors_of(None)) == []
+    assert [x.size for x in tensors_in("x", nested)] == [1, 2]
+    assert tensors_in("x", None) == []
 
     def size_of(x: wg.Tensor) -> int:
         return x.size
 
-    assert each(size_of)(nested) == [1, [2, None], []]
-    assert each(size_of)(None) is None
+    assert mapped(nested, size_of) == [1, [2, None], []]
+    assert mapped(None, size_of) is None
     assert as_tensor(0, a) is a
     for given_value, kind in ((None, "NoneType"), (nested, "list")):
         with pytest.raises(TypeError, match=f"input 3 is of type {kind}: must be a tensor"):

@@ -18,9 +18,10 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.sink import RUNNING, Sink, sink, using
 from wgslice.onnx.graph import FROM_SHAPES, Graph, Input, Node, fits_host
 from wgslice.onnx.rules import Call
-from wgslice.onnx.workspace import MemoryUse, Nested, Workspace, as_tensor, each
+from wgslice.onnx.workspace import MemoryUse, Nested, Workspace, as_tensor
 from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import check_no_sequence
+from wgslice.tensors.sequences import mapped
 from wgslice.tensors.tensor import Tensor
 
 Inputs: TypeAlias = Sequence[Any] | Mapping[str, Any] | NDArray[Any] | Tensor
@@ -102,9 +103,9 @@ class PreparedModel(onnx.backend.base.BackendRep):
             workspace = names.workspace
             for name in self.output_names:
                 if name in names.values:  # packed by copies of the same submission
-                    names.hold(name, each(packed)(names.values[name]))
+                    names.hold(name, mapped(names.values[name], packed))
             outputs: Any = tuple(
-                each(workspace.read)(names.values[name])
+                mapped(names.values[name], workspace.read)
                 if name in names.values
                 else np.array(names.arrays[name])  # the caller's own
                 for name in self.output_names
@@ -132,9 +133,9 @@ class PreparedModel(onnx.backend.base.BackendRep):
         """
         with self._running(inputs) as names:
             workspace = names.workspace
-            values = [each(workspace.export)(names.on_gpu(name)) for name in self.output_names]
+            values = [mapped(names.on_gpu(name), workspace.export) for name in self.output_names]
             workspace.submit_all()
-            return cast("tuple[Tensor, ...]", tuple(each(workspace.tensor)(value) for value in values))
+            return tuple(mapped(value, workspace.tensor) for value in values)
 
     @contextmanager
     def _running(self, inputs: Inputs) -> Iterator[Names]:
@@ -198,7 +199,7 @@ class Names:
     def add_input(self, name: str, given: Given, *, is_data: bool) -> None:
         """Store a caller's input; parameters stay on the host until the GPU needs them."""
         if is_data or isinstance(given, Tensor):
-            self.hold(name, each(partial(asarray, device=self.workspace.device))(given))
+            self.hold(name, mapped(given, partial(asarray, device=self.workspace.device)))
         if given is None or isinstance(given, np.ndarray):
             self.arrays[name] = given
         elif name not in self.values:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -19,12 +19,12 @@ from wgslice.gpu.sink import RUNNING, BoundPlan, ListedUpload, Listing, Sink, us
 from wgslice.layout import Layout
 from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.plans.profiles import SMALL_NBYTES
-from wgslice.programs.lifetimes import Lifetime, group_by_lifetime, needed_nbytes
+from wgslice.programs.lifetimes import Temporary, assign_buffers, needed_nbytes
 from wgslice.tensors.placed import fill
+from wgslice.tensors.sequences import tensors_in
 from wgslice.tensors.tensor import Tensor
 
 T = TypeVar("T")
-R = TypeVar("R")
 Nested: TypeAlias = "T | list[Nested[T]] | None"  # one, a sequence, or an absent optional
 
 
@@ -59,12 +59,10 @@ class MemoryUse:
 
 
 @dataclass(eq=False)
-class Slot(Lifetime):
+class Slot(Temporary):
     """Memory of a tensor in a submission; its buffer is assigned when that is made. Uploads are at -1."""
 
     label: str = ""
-    exported: bool = False  # the caller keeps the buffer
-    buffer: Buffer | None = None
 
 
 def as_tensor(position: int, given: Nested[Tensor]) -> Tensor:
@@ -72,26 +70,6 @@ def as_tensor(position: int, given: Nested[Tensor]) -> Tensor:
     if not isinstance(given, Tensor):
         raise TypeError(f"input {position} is of type {type(given).__name__}: must be a tensor")
     return given
-
-
-def tensors_of(nested: Nested[Tensor]) -> Iterator[Tensor]:
-    """Yield the tensors of a nested value."""
-    if isinstance(nested, list):
-        for item in nested:
-            yield from tensors_of(item)
-    elif nested is not None:
-        yield nested
-
-
-def each(function: Callable[[T], R]) -> Callable[[Nested[T]], Nested[R]]:
-    """Lift a function of one item to nested lists and None."""
-
-    def of_all(nested: Nested[T]) -> Nested[R]:
-        if isinstance(nested, list):
-            return [of_all(item) for item in nested]
-        return None if nested is None else function(nested)
-
-    return of_all
 
 
 class Workspace(Listing):
@@ -128,7 +106,7 @@ class Workspace(Listing):
         """Keep the buffers of this run for the next one, and note its memory use."""
         slots = self.slots.values()
         buffers = dict.fromkeys(slot.buffer for slot in slots if slot.buffer is not None)
-        given = {slot.buffer for slot in slots if slot.exported}
+        given = {slot.buffer for slot in slots if slot.alone}
         self.owned = [buffer for buffer in buffers if buffer not in given]
         self.memory = MemoryUse(
             peak_nbytes=sum(buffer.size for buffer in buffers),
@@ -197,30 +175,28 @@ class Workspace(Listing):
         self.submissions += 1
 
     def _assign_buffers(self, count: int) -> None:
-        """Assign each slot without a buffer one: exported slots their own, others one per group."""
-        waiting = {buffer: slot for buffer, slot in self.slots.items() if slot.buffer is None}
-        for placeholder, slot in waiting.items():
-            slot.first = min(slot.first, count)
-            if self.held[placeholder]:
-                slot.last = count
-        assigned = [(made, slot) for made, slot in self.slots.items() if slot.buffer and not slot.exported]
+        """Assign each slot without a buffer one of the last run or a new one; alone slots get new ones."""
+        for placeholder, slot in self.slots.items():
+            if slot.buffer is None:
+                slot.first = min(slot.first, count)
+                slot.last = count if self.held[placeholder] else slot.last
+        assigned = [(made, slot) for made, slot in self.slots.items() if slot.buffer and not slot.alone]
         kept = {*self.owned, *(slot.buffer for _, slot in assigned if slot.buffer)}
         busy = {slot.buffer for made, slot in assigned if self.held[made] or slot.last >= 0}
         free = [buffer for buffer in kept if buffer not in busy]
-        alone = [[slot] for slot in waiting.values() if slot.exported]
-        sharing = group_by_lifetime(slot for slot in waiting.values() if not slot.exported)
-        for slots in sorted((*sharing, *alone), key=needed_nbytes, reverse=True):
+
+        def make(slots: Sequence[Slot]) -> Buffer:
             nbytes = needed_nbytes(slots)
-            most = 0 if slots[0].exported else max(2 * nbytes, SMALL_NBYTES)
+            most = 0 if slots[0].alone else max(2 * nbytes, SMALL_NBYTES)
             fitting = [buffer for buffer in free if nbytes <= buffer.size <= most]
             if fitting:
-                buffer = min(fitting, key=lambda buffer: buffer.size)
-                free.remove(buffer)
-            else:
-                with named(slots[0].label):
-                    buffer = self.receiver.create_buffer(self.device, nbytes, zeroed=False)
-            for slot in slots:
-                slot.buffer = buffer
+                found = min(fitting, key=lambda buffer: buffer.size)
+                free.remove(found)
+                return found
+            with named(slots[0].label):
+                return self.receiver.create_buffer(self.device, nbytes, zeroed=False)
+
+        assign_buffers(self.slots.values(), make)
         for slot in self.slots.values():
             slot.last = -1  # of the next submission
 
@@ -241,16 +217,16 @@ class Workspace(Listing):
 
     def hold(self, nested: Nested[Tensor]) -> None:
         """Keep the memory of tensors."""
-        self.held.update(x.memory for x in tensors_of(nested))
+        self.held.update(x.memory for x in tensors_in("a value", nested))
 
     def drop(self, nested: Nested[Tensor]) -> None:
         """Release the memory of held tensors, unless another held tensor shares it."""
-        self.held.subtract(x.memory for x in tensors_of(nested))
+        self.held.subtract(x.memory for x in tensors_in("a value", nested))
 
     def export(self, x: Tensor) -> Tensor:
         """A held tensor for the caller to keep: packed, in a buffer that is never reused."""
         slot = self.slots.get(x.memory)
-        own = slot is not None and slot.buffer is None and not slot.exported and x.nbytes == slot.nbytes
+        own = slot is not None and slot.buffer is None and not slot.alone and x.nbytes == slot.nbytes
         kept = x if own and x.is_packed else x.copy()
-        self.slots[kept.memory].exported = True
+        self.slots[kept.memory].alone = True  # from now on the caller's
         return kept

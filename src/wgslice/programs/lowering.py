@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +20,7 @@ from wgslice.plans.copy import plan_copy
 from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.plans.plan import Plan
 from wgslice.plans.steps import BufferCopies, Clear, Memory, TextureCopy
-from wgslice.programs.lifetimes import Lifetime, group_by_lifetime
+from wgslice.programs.lifetimes import Temporary
 from wgslice.programs.parameters import Parameter, extent_of
 
 
@@ -85,28 +84,24 @@ def steps_of(device: Device, plan: Plan, places: Sequence[Place]) -> Iterator[St
         yield Step(step if isinstance(step, Clear | BufferCopies) else kernel_call(step), places)
 
 
-@dataclass(eq=False)
-class Temporary(Lifetime):
-    """The lifetime of a program's own buffer, within a replay."""
+def lifetimes(
+    steps: Sequence[Step],
+    own: Iterable[Buffer],
+    contents: Mapping[Buffer, NDArray[np.uint8]],
+    returned: Collection[Buffer],
+) -> dict[Buffer, Temporary]:
+    """Return the memories of a program's own placeholders within a replay.
 
-    buffer: Buffer | None = None  # the placeholder
-    is_written: bool = False  # by the first step that uses it
-
-
-def shared(steps: Sequence[Step], own: Sequence[Buffer], lasting: Collection[Buffer]) -> list[list[Buffer]]:
-    """Group placeholders that share a buffer, since steps use one after another; `lasting` ones are alone.
-
-    What a step reads before any has written it relies on zeros, and is alone too.
+    Those with contents and the returned ones last from one replay to the next, and are alone, as is what a
+    step reads before any has written it, which relies on zeros.
     """
-    found = {each: Temporary(each.size, buffer=each) for each in own if each not in lasting}
+    found = {each: Temporary(each.size, alone=True, content=contents.get(each)) for each in own}
     for number, step in enumerate(steps):
         for buffer in {each.buffer for each in step.places} & found.keys():
-            temporary = found[buffer]
-            temporary.is_written = temporary.is_written or (temporary.last < 0 and buffer in step.written)
-            temporary.extend(number)
-    groups = group_by_lifetime(each for each in found.values() if each.is_written)
-    alone = [[each] for each in own if each not in found or not found[each].is_written]
-    return alone + [[each.buffer for each in group if each.buffer is not None] for group in groups]
+            if found[buffer].last < 0:
+                found[buffer].alone = buffer in contents or buffer in returned or buffer not in step.written
+            found[buffer].extend(number)
+    return found
 
 
 def isolated(parameters: Sequence[Parameter], steps: Sequence[Step]) -> list[Step]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count
 from threading import RLock
 from typing import Any, NamedTuple
@@ -25,10 +25,12 @@ from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.explain import Explanation, Submission
 from wgslice.plans.copy import planned_without
 from wgslice.plans.plan import Plan
-from wgslice.programs.lowering import Step, isolated, lowered, lowered_plans, shared
+from wgslice.programs.lifetimes import Temporary, assign_buffers, needed_nbytes
+from wgslice.programs.lowering import Step, isolated, lifetimes, lowered, lowered_plans
 from wgslice.programs.parameters import Given, Parameter
-from wgslice.programs.saving import save
+from wgslice.programs.saving import files_of, save
 from wgslice.tensors.placed import check_tensor
+from wgslice.tensors.sequences import mapped, tensors_in
 from wgslice.tensors.tensor import Tensor
 
 MAX_BINDINGS = 8  # sets of buffers whose bind groups a program keeps
@@ -80,7 +82,7 @@ class Program:
         self._recorded = recorded
         self._trusted = trusted  # whether the steps access bytes of the tensors alone
         self._disabled = self.device.limits.disabled  # kernels, when the steps were made
-        self._own: dict[Buffer, Place] = {}  # the program's own buffers, by their placeholders
+        self._own: dict[Buffer, Temporary] = {}  # the program's own memories, by their placeholders
         self._lock = RLock()  # held while any of these changes
         self._set_steps(steps)
 
@@ -91,14 +93,15 @@ class Program:
         self._run = run
         self._written = {buffer for step in run for buffer in step.written}
         found = dict.fromkeys(place.buffer for step in run for place in step.places)
-        returned = {each.memory for each in tensors_of(self._result)}
+        returned = {each.memory for each in tensors_in("the result", self._result)}
         found |= dict.fromkeys(returned)
         lasting = self._contents.keys() | returned
-        self._own = {buffer: place for buffer, place in self._own.items() if buffer in lasting}
         self._closed_over = [(OTHERS, each) for each in found if not isinstance(each, Placeholder)]
         given = {each.buffer for each in self._parameters.values()}
         own = [each for each in found if isinstance(each, Placeholder) and each not in given]
-        self._groups = shared(run, own, lasting)  # placeholders of one buffer each
+        made, self._own = self._own, lifetimes(run, own, self._contents, returned)
+        for each in made.keys() & self._own.keys() & lasting:
+            self._own[each].buffer = made[each].buffer
         self._commands: list[Command] = []  # of the steps, made when buffers are first bound
         program = proxy(self)  # no reference cycle, which would keep buffers until garbage is collected
         self._bound = lru_cache(maxsize=MAX_BINDINGS)(lambda *given: program._bind(*given))
@@ -223,12 +226,13 @@ class Program:
             sink().check_runs("a program is saved")
             self._follow_selftest()
             check_bound(self.device, self._closed_over)
-            result = tensors_of(self._result), described(self._result, count())
-            save(folder, self.name, [*self._parameters.values()], result, self._steps, self._contents)
+            result = tensors_in("the result", self._result), described(self._result, count())
+            parameters = [*self._parameters.values()]
+            save(folder, partial(files_of, self.name, parameters, result, self._steps, self._contents))
 
     def __repr__(self) -> str:
         parameters = ", ".join(map(str, self._parameters.values()))
-        returned = [f"{each.dtype} {each.shape}" for each in tensors_of(self._result)]
+        returned = [f"{each.dtype} {each.shape}" for each in tensors_in("the result", self._result)]
         call = f"{self.name}({parameters}) -> {', '.join(returned) or None}"
         plans = self.plans
         if not plans:
@@ -243,14 +247,19 @@ class Program:
                     self.device.pipelines.bound(command) if isinstance(command, KernelCall) else command
                     for command, _ in self._run
                 ]
-        for placeholders in self._groups:
-            if placeholders[0] not in self._own:
-                size = max(each.size for each in placeholders)
-                place = Place(sink().create_buffer(self.device, size))
-                for placeholder in placeholders:
-                    if placeholder in self._contents:
-                        sink().upload(self.device, place.buffer, self._contents[placeholder])
-                    self._own[placeholder] = place
+
+        def make(memories: Sequence[Temporary]) -> Buffer:
+            buffer = sink().create_buffer(self.device, needed_nbytes(memories))
+            for each in memories:
+                if each.content is not None:
+                    sink().upload(self.device, buffer, each.content)
+            return buffer
+
+        assign_buffers(self._own.values(), make)
+
+    def _own_places(self) -> dict[Buffer, Place]:
+        """Return the program's own buffers, as far as they are made, by their placeholders."""
+        return {each: Place(own.buffer) for each, own in self._own.items() if own.buffer is not None}
 
     def _checked(self, bindings: Mapping[str, Binding]) -> BoundProgram:
         """Check bindings, and return the program with their buffers."""
@@ -268,7 +277,7 @@ class Program:
         """Check bindings, and make the bind groups of all plans."""
         places: dict[Buffer, Place] = {}
         names = dict.fromkeys(self._own, RESULT) | {buffer: name for name, buffer in self._closed_over}
-        others = self._own | {buffer: Place(buffer) for _, buffer in self._closed_over}
+        others = self._own_places() | {buffer: Place(buffer) for _, buffer in self._closed_over}
         for parameter, each in zip(self._parameters.values(), given, strict=True):
             with named(parameter.name):
                 found = parameter.place_of(each, written=parameter.buffer in self._written)
@@ -280,10 +289,10 @@ class Program:
         self._make()
         used = [(name, places[parameter.buffer].buffer) for name, parameter in self._parameters.items()]
         used += self._closed_over
-        returned = {each.memory for each in tensors_of(self._result)} & self._own.keys()
-        used += [(RESULT, self._own[memory].buffer) for memory in returned]
+        places |= self._own_places()
+        returned = {each.memory for each in tensors_in("the result", self._result)} & self._own.keys()
+        used += [(RESULT, places[memory].buffer) for memory in returned]
         check_bound(self.device, used)
-        places |= self._own
         bound: list[BoundCommand] = []
         for command, step in zip(self._commands, self._run, strict=True):
             at = [moved(each, places) for each in step.places]
@@ -306,18 +315,6 @@ def moved(at: Place, places: Mapping[Buffer, Place]) -> Place:
     return Place(buffer, base + at.base)
 
 
-def mapped(result: Any, function: Callable[[Tensor], Tensor]) -> Any:
-    """Return a tensor, or a tuple, list or dict of tensors, each by way of a function; None stays None."""
-    if isinstance(result, dict):
-        return {key: mapped(value, function) for key, value in result.items()}
-    if isinstance(result, list | tuple):
-        return getattr(type(result), "_make", type(result))(mapped(value, function) for value in result)
-    if result is None:
-        return None
-    check_tensor("the result", result)
-    return function(result)
-
-
 def described(result: Any, numbers: Iterator[int]) -> Any:
     """Return a result as it is saved, with the number of each tensor in its place."""
     if isinstance(result, dict):
@@ -328,18 +325,6 @@ def described(result: Any, numbers: Iterator[int]) -> Any:
         kind = "list" if isinstance(result, list) else "tuple"
         return {kind: [described(value, numbers) for value in result]}
     return None if result is None else next(numbers)
-
-
-def tensors_of(result: Any) -> list[Tensor]:
-    """Return all tensors of a result."""
-    found: list[Tensor] = []
-
-    def add(x: Tensor) -> Tensor:
-        found.append(x)
-        return x
-
-    mapped(result, add)
-    return found
 
 
 @fitted("name the tensors, as in capture(f, x=x)")
@@ -406,7 +391,7 @@ def captured_program(name: str, parameters: Sequence[Parameter], function: Calla
     with using(listing):
         result = function(**{each.name: each.tensor for each in parameters})
     with named("capture"):
-        if any(x.device is not parameters[0].device for x in tensors_of(result)):
+        if any(x.device is not parameters[0].device for x in tensors_in("the result", result)):
             raise ValueError("the result has tensors of another device: copy them with to_device")
         return Program(name, parameters, result, *lowered(parameters, listing))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -174,21 +174,14 @@ def nbytes_of(values: Any) -> int:
     return -(-nbytes // 4) * 4
 
 
-def save(
-    folder: str | os.PathLike[str],
-    name: str,
-    parameters: Sequence[Parameter],
-    result: tuple[Sequence[Tensor], Any],
-    steps: Sequence[Step],
-    contents: Mapping[Buffer, NDArray[np.uint8]],
-) -> None:
-    """Write a program into a folder, which replaces an earlier one when it is complete."""
+def save(folder: str | os.PathLike[str], make_files: Callable[[], Mapping[str, bytes]]) -> None:
+    """Write files of a program into a folder, which replaces an earlier one when it is complete."""
     target = Path(folder).absolute()
     is_empty = target.is_dir() and not any(target.iterdir())
     if target.exists() and not is_empty and not (target / DOCUMENT).is_file():
         raise FileExistsError(f"{target}: exists, and holds no program: name a new folder")
     target.parent.mkdir(parents=True, exist_ok=True)
-    files = files_of(name, parameters, result, steps, contents)
+    files = make_files()
     with written_whole(target) as part:
         part.mkdir()
         for file, data in files.items():

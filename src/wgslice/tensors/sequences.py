@@ -1,8 +1,8 @@
-"""Nested sequences of tensors and arrays, joined to one tensor."""
+"""Nested sequences of tensors and arrays: their items, and all joined to one tensor."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,29 @@ from wgslice.dtypes import AnyDType, DType, element_dtype, native_array
 from wgslice.errors import ComputationRefused
 from wgslice.gpu.device import AnyDevice, checked_device
 from wgslice.gpu.recording import run_copies
-from wgslice.tensors.placed import has_tensors
+from wgslice.tensors.placed import check_tensor, has_tensors
 from wgslice.tensors.tensor import Tensor, allocate, from_host
+
+
+def mapped(nested: Any, function: Callable[[Any], Any]) -> Any:
+    """Return an item, or a tuple, list or dict of items, each by way of a function; None stays None."""
+    if isinstance(nested, dict):
+        return {key: mapped(value, function) for key, value in nested.items()}
+    if isinstance(nested, list | tuple):
+        return getattr(type(nested), "_make", type(nested))(mapped(value, function) for value in nested)
+    return None if nested is None else function(nested)
+
+
+def tensors_in(name: str, nested: Any) -> list[Tensor]:
+    """Return the tensors in a tuple, list or dict; raise TypeError, with a name, for other items but None."""
+    if isinstance(nested, Tensor):
+        return [nested]
+    if isinstance(nested, list | tuple | dict):
+        values = nested.values() if isinstance(nested, dict) else nested
+        return [x for value in values for x in tensors_in(name, value)]
+    if nested is not None:
+        check_tensor(name, nested)
+    return []
 
 
 def joined(sequence: Any, dtype: AnyDType, device: AnyDevice) -> Tensor:
