@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from wgslice.dtypes import DType
@@ -53,13 +53,22 @@ def check_still_alive(device: Device, buffer: Buffer) -> None:
         watch(buffer)
 
 
+def check_given(
+    device: Device,
+    buffers: Iterable[tuple[str, Buffer]],
+    check: Callable[[Device, Buffer], None] = check_alive,
+) -> None:
+    """Raise, with a buffer's name, if one cannot be used, or `check` finds that it is destroyed."""
+    for name, buffer in buffers:
+        with named(name):
+            check_usable(device, buffer)
+            check(device, buffer)
+
+
 def check_bound(device: Device, buffers: Iterable[tuple[str, Buffer]]) -> None:
     """Raise, with a buffer's name, if one that a bind group has was destroyed or is mapped."""
-    for name, buffer in buffers:
-        if not is_watched(buffer) or buffer.map_state != "unmapped":
-            with named(name):
-                check_usable(device, buffer)
-                check_still_alive(device, buffer)
+    changed = [each for each in buffers if not is_watched(each[1]) or each[1].map_state != "unmapped"]
+    check_given(device, changed, check_still_alive)
 
 
 def is_watched(buffer: Buffer) -> bool:

@@ -144,6 +144,9 @@ class ListedSubmission:
     recorded: list[BoundPlan] = field(default_factory=list)
 
 
+ListedStep: TypeAlias = ListedUpload | ListedSubmission
+
+
 class Listing(Sink):
     """Lists uploads and submissions of a call in order; its new buffers are placeholders."""
 
@@ -152,7 +155,11 @@ class Listing(Sink):
     remedy = ""
 
     def __init__(self) -> None:
-        self.steps: list[ListedUpload | ListedSubmission] = []
+        self.steps: list[ListedStep] = []
+
+    def add(self, step: ListedStep) -> None:
+        """List a step."""
+        self.steps.append(step)
 
     def create_buffer(self, device: Device, nbytes: int, *, zeroed: bool = True) -> Buffer:
         """Make a placeholder."""
@@ -170,13 +177,13 @@ class Listing(Sink):
         offset_nbytes: int = 0,
     ) -> None:
         """Add an upload."""
-        self.steps.append(ListedUpload(Place(buffer, offset_nbytes), data))
+        self.add(ListedUpload(Place(buffer, offset_nbytes), data))
 
     def constant(self, device: Device, values: NDArray[Any], count: int = 1) -> Buffer:
         """Add an upload, made once for equal bytes."""
         data = repeated(values, count)
         buffer = self.create_buffer(device, data.size)
-        self.steps.append(ListedUpload(Place(buffer), data, kept=True))
+        self.add(ListedUpload(Place(buffer), data, kept=True))
         return buffer
 
     def create_encoder(self, device: Device) -> CommandEncoder:  # noqa: ARG002
@@ -196,7 +203,7 @@ class Listing(Sink):
         if isinstance(submission, ListedSubmission):
             submission.recorded.append(bound)
         else:
-            self.steps.append(ListedSubmission([bound]))
+            self.add(ListedSubmission([bound]))
 
     def submit(self, device: Device, encoder: CommandEncoder) -> None:  # noqa: ARG002
         """Add the submission that replaces an encoder."""
@@ -204,7 +211,7 @@ class Listing(Sink):
         if not isinstance(submission, ListedSubmission):
             self.check_runs("commands that were recorded before are submitted")
         else:
-            self.steps.append(submission)
+            self.add(submission)
 
     def check_alive(self, device: Device, buffer: Buffer) -> bool:  # noqa: ARG002
         """Check nothing."""
@@ -236,9 +243,9 @@ class Capturing(Listing):
 
     call, verb = "a captured", "capture"
 
-    def upload(self, device: Device, buffer: Buffer, data: NDArray[np.uint8], offset_nbytes: int = 0) -> None:
-        """Add an upload of a copy of the bytes."""
-        super().upload(device, buffer, data.copy(), offset_nbytes)
+    def add(self, step: ListedStep) -> None:
+        """List a step, an upload with a copy of its bytes."""
+        super().add(step._replace(data=step.data.copy()) if isinstance(step, ListedUpload) else step)
 
 
 RUNNING = Sink()

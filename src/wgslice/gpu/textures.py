@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.arguments import Integers, integers
-from wgslice.errors import named
-from wgslice.gpu.device import Device, check_usable
-from wgslice.gpu.handles import owning_device
+from wgslice.gpu.device import Device
+from wgslice.gpu.handles import check_given, owning_device
 from wgslice.gpu.host import (
     as_texture,
     check_mappings_on_destroy,
@@ -188,18 +187,16 @@ def record_texture_copy(
     side: TextureSide,
     new_staging: Callable[[int], Buffer],
     check: Callable[[Device, Buffer], None],
-) -> CommandEncoder:
-    """Record a copy between a checked region and a tensor, and return the encoder, or a new one for None."""
+) -> Recorder:
+    """Record a copy between a checked region and a tensor into the encoder, or a new one for None."""
     if not tensor.fresh:
-        with named("input" if side.writes else "output"):
-            check_usable(device, tensor.buffer)
-            check(device, tensor.buffer)
+        check_given(device, [("input" if side.writes else "output", tensor.buffer)], check)
     check_texture_alive(region.texture)
     recorder = Recorder(device, encoder, region)
     if tensor.layout.size:
         for plan, places in placed_plans(device, tensor, side, new_staging):
             recorder.add(plan, places)
-    return recorder.end()
+    return recorder
 
 
 def check_readable(region: Region, side: TextureSide) -> None:

@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import checked_shape
 from wgslice.dtypes import DType
-from wgslice.errors import named
-from wgslice.gpu.device import check_usable
-from wgslice.gpu.handles import check_alive, check_still_alive
+from wgslice.gpu.handles import check_alive, check_given, check_still_alive
 from wgslice.gpu.pipelines import is_exposed
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout, run_copies
@@ -62,9 +60,7 @@ class Copies:
             if not checked or source.device is not self.device or is_exposed(source.memory):
                 check = check_still_alive if checked else check_alive  # which also finds a lost device
                 checked.add(source.memory)
-                with named(self.name.format(number)):
-                    check_usable(self.device, source.memory)
-                    check(self.device, source.memory)
+                check_given(self.device, [(self.name.format(number), source.memory)], check)
         if self.collected:
             run_copies(self.device, self.collected)
 

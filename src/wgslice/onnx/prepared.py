@@ -152,16 +152,16 @@ class PreparedModel(onnx.backend.base.BackendRep):
                 if name not in given:
                     names.hold(name, value)
             with using(workspace):
-                workspace.start("inputs")
+                workspace.label = "inputs"
                 for name, one in given.items():
                     names.add_input(name, one, is_data=name in self._data_names)
                 for node, expiring in zip(self._graph.nodes, self._last_uses, strict=True):
-                    workspace.start(node.label)
+                    workspace.label = node.label
                     with named(node.label):
                         run_node(names, node)
                     for name in expiring:
                         names.forget(name)
-                workspace.start("outputs")
+                workspace.label = "outputs"
                 yield names
             workspace.end()
         finally:

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.errors import named
-from wgslice.gpu.device import Device, check_usable
-from wgslice.gpu.handles import check_alive
+from wgslice.gpu.device import Device
+from wgslice.gpu.handles import check_given
 from wgslice.gpu.protocols import Buffer, Place
 from wgslice.gpu.recording import Recorder
-from wgslice.gpu.sink import RUNNING, BoundPlan, ListedUpload, Listing, Sink, using
+from wgslice.gpu.sink import RUNNING, BoundPlan, ListedStep, ListedUpload, Listing, Sink, using
 from wgslice.layout import Layout
 from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.plans.profiles import SMALL_NBYTES
@@ -90,17 +90,13 @@ class Workspace(Listing):
     def begin(self, receiver: Sink = RUNNING) -> None:
         """Start a run without held tensors; the receiver gets what is submitted."""
         self.receiver = receiver
-        self.steps.clear()
-        self.label = ""  # of the node that is being listed
-        self.labels: list[str] = []  # of the steps
+        self.label = ""  # of the node that is being listed, for errors of the submission
+        self.uploads: list[ListedUpload] = []
+        self.copies: list[tuple[str, BoundPlan]] = []  # with their labels
+        self.others: dict[Buffer, str] = {}  # buffers of no slot, with the label of their first use
         self.slots: dict[Buffer, Slot] = {}  # by placeholder
         self.held: Counter[Buffer] = Counter()
         self.submissions = 0
-
-    def start(self, label: str) -> None:
-        """Label what is listed from now on, for errors of the submission."""
-        self.labels += [self.label] * (len(self.steps) - len(self.labels))
-        self.label = label
 
     def end(self) -> None:
         """Keep the buffers of this run for the next one, and note its memory use."""
@@ -129,33 +125,29 @@ class Workspace(Listing):
         """Return the receiver's buffer, which no copy writes."""
         return self.receiver.constant(device, values, count)
 
+    def add(self, step: ListedStep) -> None:
+        """List a step, and note which memories it uses."""
+        if isinstance(step, ListedUpload):
+            slot = self.slots[step.place.buffer]
+            assert slot.last < 0, "an upload would overtake copies"
+            slot.first = -1
+            self.uploads.append(step)
+            return
+        for bound in step.recorded:
+            for buffer, _ in bound.places:
+                if buffer in self.slots:
+                    self.slots[buffer].extend(len(self.copies))
+                else:
+                    self.others.setdefault(buffer, self.label)
+            self.copies.append((self.label, bound))
+
     def submit_all(self) -> None:
         """Assign buffers, then upload, record and submit what is listed."""
-        self.start(self.label)
-        uploads: list[ListedUpload] = []
-        copies: list[tuple[str, BoundPlan]] = []
-        others: dict[Buffer, str] = {}  # buffers of no slot, with the label of their first use
-        for label, step in zip(self.labels, self.steps, strict=True):
-            if isinstance(step, ListedUpload):
-                slot = self.slots[step.place.buffer]
-                assert slot.last < 0, "an upload would overtake copies"
-                slot.first = -1
-                uploads.append(step)
-                continue
-            for recorded in step.recorded:
-                for buffer, _ in recorded.places:
-                    if buffer in self.slots:
-                        self.slots[buffer].extend(len(copies))
-                    else:
-                        others.setdefault(buffer, label)
-                copies.append((label, recorded))
-        self.steps.clear()
-        self.labels.clear()
+        uploads, copies, others = self.uploads, self.copies, self.others
+        self.uploads, self.copies, self.others = [], [], {}
         with using(self.receiver):
-            for buffer, label in others.items():  # submitting a destroyed or mapped one would abort
-                with named(label):
-                    check_usable(self.device, buffer)
-                    check_alive(self.device, buffer)
+            # submitting a destroyed or mapped one would abort
+            check_given(self.device, ((label, buffer) for buffer, label in others.items()))
             self._assign_buffers(len(copies))
             for (buffer, base), data, _ in uploads:
                 with named(self.slots[buffer].label):

@@ -16,6 +16,7 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_fits, checked_buffer
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout
+from wgslice.gpu.sink import sink
 from wgslice.layout import Layout, whole_words
 from wgslice.plans.profiles import MAX_PLACES
 from wgslice.tensors.placed import check_destination, check_tensor, check_writeable
@@ -160,6 +161,17 @@ def check_described(desc: TensorDesc, tensor: Tensor, side: str) -> None:
         remedy = "copy() the tensor" if copied else f"give a tensor of strides {desc.strides}"
         remedy += ", or describe its strides" * (min(tensor.strides) >= 0)
         raise ValueError(f"strides {tensor.strides}: compiled for {desc.strides}; {remedy}")
+
+
+def keep_buffers(device: Device, *bindings: object) -> None:
+    """Reuse the buffers of bound tensors for no other ones: the caller's commands use them at any time."""
+    sink().keep(device, [binding.memory for binding in bindings if isinstance(binding, Tensor)])
+
+
+def new_output(device: Device, desc: TensorDesc, *, zeroed: bool = False) -> Tensor:
+    """Make a tensor as described, of any content unless `zeroed` or padded."""
+    memory = sink().reused_buffer(device, desc.nbytes, zeroed=zeroed or not desc.layout.is_packed)
+    return Tensor(device, memory, desc.dtype, desc.layout)
 
 
 def output_for(

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -17,18 +17,15 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_bound, check_still_alive, checked_encoder
 from wgslice.gpu.pipelines import BoundDispatch
 from wgslice.gpu.protocols import Buffer, CommandEncoder, ComputePass
-from wgslice.gpu.recording import SIDES, Recorder, plan_and_bind
-from wgslice.gpu.sink import BoundPlan, sink
+from wgslice.gpu.recording import SIDES, Recorder, place, plan_and_bind
+from wgslice.gpu.sink import BoundPlan, placeholder, sink
 from wgslice.layout import Layout, check_disjoint
-from wgslice.operators.binding import Binding, BindingSlot, TensorDesc
+from wgslice.operators.binding import Binding, BindingSlot, TensorDesc, keep_buffers, new_output
 from wgslice.plans.copy import plan_anew
 from wgslice.plans.plan import Plan, Planner
-from wgslice.plans.problem import PlanContext, Table, rebase
 from wgslice.plans.profiles import MAX_PLACES, SMALL_NBYTES, Limits
 from wgslice.tensors.placed import check_tensor, upper_modules
 from wgslice.tensors.tensor import Tensor
-
-Problem: TypeAlias = tuple[Planner, Layout, Layout, int, PlanContext]  # arguments of `plan_anew`
 
 
 def named_plan(name: str, tensors: str, *problem: Any) -> Plan:
@@ -83,7 +80,7 @@ class CompiledOperator:
             self._offsets = None
             if self.offsets is not None:
                 self._offsets = BindingSlot(device, "offsets", self.offsets, self.offsets.layout)
-            self._aligned = self._plan_aligned(device.limits)
+            self._aligned = device.limits, self._plan_aligned(device.limits)
 
     @property
     def plan(self) -> Plan:
@@ -142,9 +139,7 @@ class CompiledOperator:
             fresh = out is None
             if out is None:
                 self._check_unpadded()
-                zeroed = self._planner_on_zeros is not None or not self.output.layout.is_packed
-                buffer = sink().reused_buffer(self.device, self.output.nbytes, zeroed=zeroed)
-                out = Tensor(self.device, buffer, self.output.dtype, self.output.layout)
+                out = new_output(self.device, self.output, zeroed=self._planner_on_zeros is not None)
             check_tensor("out", out, written=True)
             recorder = Recorder(self.device)
             recorder.play(self._bound(x, out, offsets, check_alive, fresh=fresh))
@@ -240,7 +235,7 @@ class CompiledOperator:
         upper_modules["programs"]().operator_program(self).save(folder)
 
     def __repr__(self) -> str:
-        plan = self._aligned[1]
+        _, plan = self._aligned
         return f"CompiledOperator({self.name}: {plan.tensors}; {plan.summary}; {self.device})"
 
     def _check_unpadded(self) -> None:
@@ -255,8 +250,7 @@ class CompiledOperator:
 
     def _bound_by_caller(self, input: Binding, output: Binding, offsets: Binding | None) -> BoundPlan:
         """Return the bound plan of a caller's commands, which may be submitted at any time."""
-        tensors = [binding for binding in (input, output, offsets) if isinstance(binding, Tensor)]
-        sink().keep(self.device, [tensor.memory for tensor in tensors])
+        keep_buffers(self.device, input, output, offsets)
         return self._bound(input, output, offsets, check_still_alive)
 
     def _bound(
@@ -276,7 +270,7 @@ class CompiledOperator:
             raise ValueError(f"offsets are {given}: the descriptor {described}")
         table = self._offsets.bound(offsets) if self._offsets and offsets is not None else None
         zeroed = self._planner_on_zeros if fresh else None
-        problem, _ = self._current()
+        limits, _ = self._current()
         return plan_and_bind(
             self.device,
             zeroed or self._planner,
@@ -284,32 +278,29 @@ class CompiledOperator:
             target._replace(fresh=fresh),
             table,
             planning=self._planning,
-            limits=problem[-1].limits,
+            limits=limits,
             check=check,
         )
 
-    def _plan_aligned(self, limits: Limits) -> tuple[Problem, Plan]:
-        """Return the problem of aligned bindings of every usage, with capacity for vectors, and its plan."""
-        itemsize, table = self.input.dtype.itemsize, None
-        source, target = (rebase(slot.used, itemsize, limits).layout for slot in (self._source, self._target))
-        if self.offsets is not None:
-            width = self.offsets.dtype.itemsize
-            table = Table(rebase(self.offsets.layout, width, limits).layout, width)
-        problem = self._planner, source, target, itemsize, PlanContext(limits, table=table)
-        return problem, self._planned(*problem)
+    def _plan_aligned(self, limits: Limits) -> Plan:
+        """Return the plan for aligned bindings of every usage, with capacity for vectors."""
+        slots = [slot for slot in (self._source, self._target, self._offsets) if slot is not None]
+        sides = [slot.bound(placeholder(self.device, slot.desc.nbytes)) for slot in slots]
+        plan, _ = place(limits, self._planner, *sides, planning=self._planned)
+        return plan
 
-    def _current(self) -> tuple[Problem, Plan]:
-        """Return the aligned problem and its plan, renewed if kernels were disabled or enabled."""
+    def _current(self) -> tuple[Limits, Plan]:
+        """Return the limits that plans are for and the aligned plan, renewed if kernels were disabled."""
         aligned, disabled = self._aligned, self.device.limits.disabled
-        limits = aligned[0][-1].limits
-        if limits.disabled != disabled:
-            aligned = self._aligned = self._plan_aligned(replace(limits, disabled=disabled))
+        if aligned[0].disabled != disabled:
+            limits = replace(aligned[0], disabled=disabled)
+            aligned = self._aligned = limits, self._plan_aligned(limits)
         return aligned
 
     def _planning(self, *problem: Any) -> Plan:
         """Return the cached plan for a problem."""
-        aligned, plan = self._aligned
-        return plan if problem == aligned else self._other_plans(*problem)
+        _, plan = self._aligned
+        return plan if problem == plan.problem else self._other_plans(*problem)
 
 
 class BoundOperator:

@@ -12,6 +12,7 @@ from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_still_alive, checked_encoder
 from wgslice.gpu.protocols import Buffer, CommandEncoder, Region, Texture
+from wgslice.gpu.recording import Recorder
 from wgslice.gpu.sink import RUNNING, placeholder, sink
 from wgslice.gpu.textures import (
     TextureSide,
@@ -22,11 +23,10 @@ from wgslice.gpu.textures import (
     record_texture_copy,
 )
 from wgslice.layout import check_disjoint
-from wgslice.operators.binding import Binding, BindingSlot, TensorDesc, check_descs
+from wgslice.operators.binding import Binding, BindingSlot, TensorDesc, check_descs, keep_buffers, new_output
 from wgslice.operators.textures import START, check_dtype, check_shape, fill_of
 from wgslice.plans.plan import Plan
 from wgslice.plans.textures import Aspect, Extent, extent_of, in_four, texels_of
-from wgslice.tensors.tensor import Tensor
 
 TextureBinding: TypeAlias = Texture | tuple[Texture, Integers]
 
@@ -230,12 +230,8 @@ class CompiledTextureCopy:
         """
         with named(self.name):
             if output is None and not self._descriptor.side.writes:
-                described = self._descriptor.tensor
-                memory = sink().reused_buffer(
-                    self.device, described.nbytes, zeroed=not described.layout.is_packed
-                )
-                output = Tensor(self.device, memory, described.dtype, described.layout)
-            sink().submit(self.device, self._record(None, input, output, check_alive))
+                output = new_output(self.device, self._descriptor.tensor)
+            self._record(None, input, output, check_alive).submit()
         return output
 
     @fitted()
@@ -267,9 +263,8 @@ class CompiledTextureCopy:
         """
         with named(self.name):
             encoder = checked_encoder(self.device, encoder)
-            tensors = [binding for binding in (input, output) if isinstance(binding, Tensor)]
-            sink().keep(self.device, [tensor.memory for tensor in tensors])
-            self._record(encoder, input, output, check_still_alive)
+            keep_buffers(self.device, input, output)
+            self._record(encoder, input, output, check_still_alive).end()
 
     def __repr__(self) -> str:
         size = " x ".join(map(str, self._descriptor.side.size))
@@ -277,8 +272,8 @@ class CompiledTextureCopy:
 
     def _record(
         self, encoder: CommandEncoder | None, input: Any, output: Any, check: Callable[[Device, Buffer], None]
-    ) -> CommandEncoder:
-        """Record the plans for bindings, and return the encoder, or a new one for None."""
+    ) -> Recorder:
+        """Record the plans for bindings into the encoder, or a new one for None."""
         described, side = self._descriptor, self._descriptor.side
         tensor, texture = (input, output) if side.writes else (output, input)
         origin, texels = described.origin, side.texels

@@ -284,9 +284,9 @@ def run(device: Device, region: Region, tensor: Tensor, side: TextureSide, *, fr
     """Copy between a region and a tensor that fits it, without waiting for the GPU."""
     bound = BoundLayout(tensor.memory, in_four(tensor.layout, side.texels.channels), tensor.itemsize, fresh)
     staging = partial(sink().reused_buffer, device)
-    encoder = record_texture_copy(device, None, region, bound, side, staging, check_alive)
+    recorder = record_texture_copy(device, None, region, bound, side, staging, check_alive)
     if tensor.size:
-        sink().submit(device, encoder)
+        recorder.submit()
 
 
 def source_of(

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device, check_usable
-from wgslice.gpu.handles import check_alive, check_still_alive
+from wgslice.gpu.handles import check_alive, check_given, check_still_alive
 from wgslice.gpu.pipelines import exposed, is_exposed
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder
 from wgslice.gpu.recording import BoundLayout, Recorder, run_copy
@@ -323,9 +323,7 @@ def write(target: Placed, value: Placed | NDArray[Any], encoder: CommandEncoder 
 
 def check_sides(target: Placed, value: Placed | NDArray[Any]) -> None:
     """Raise if a buffer of either side cannot be used, for copies that record nothing."""
-    with named("output"):
-        check_usable(target.device, target.memory)
-        check_alive(target.device, target.memory)
+    check_given(target.device, [("output", target.memory)])
     if isinstance(value, Placed):
         with named("input"):
             check_usable(target.device, value.memory)
