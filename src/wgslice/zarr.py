@@ -31,7 +31,7 @@ from wgslice.dtypes import DType, native_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import AnyDevice, Device, checked_device
 from wgslice.gpu.protocols import Buffer
-from wgslice.gpu.recording import BoundLayout, run_copies
+from wgslice.gpu.recording import run_copies
 from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
 from wgslice.plans.copy import fills, pattern_size
@@ -107,15 +107,9 @@ class UploadBatcher:
             else:
                 device.synchronize()  # bounds the staging memory of the queue
             sink().upload(device, self.buffer, self.gathered[: self.used_nbytes])
-            gathered, target = (
-                BoundLayout(self.buffer, self.tensor.layout, itemsize),
-                self.tensor.bound_layout,
-            )
-            copies = [
-                (gathered._replace(layout=read), target._replace(layout=written))
-                for read, written in self.windows
-            ]
-            run_copies(device, copies)
+            memory = self.tensor.memory
+            copies = [(self.buffer, source, memory, target) for source, target in self.windows]
+            run_copies(device, itemsize, copies)
         self.windows, self.used_nbytes = [], 0
 
 

@@ -28,10 +28,9 @@ from wgslice.directml.structs import *  # noqa: F403 -- exported from here too
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import CommandEncoder, GPUDevice
-from wgslice.gpu.recording import BoundLayout, Recorder, plan_and_bind
+from wgslice.gpu.recording import BoundCopy, BoundLayout, Recorder, plan_and_bind
 from wgslice.layout import Layout
 from wgslice.operators.slice1 import slice1
-from wgslice.plans.copy import plan_copy
 from wgslice.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -116,11 +115,11 @@ class IDMLOperatorInitializer(IDMLDispatchable):
                     source = bound(array_item(at(table.inputs, number)), tensor)
                 with named(f"persistent resource of operator {number}"):
                     target = bound(at(table.outputs, number), tensor)
-                sides = (
+                read, written = (
                     BoundLayout(buffer, Layout.packed((tensor.nbytes,), start), itemsize=1)
                     for buffer, start in (source, target)
                 )
-                copies.append(plan_and_bind(self.device, plan_copy, *sides))
+                copies.append(plan_and_bind(self.device, BoundCopy(read, written)))
         recorder = Recorder(self.device, encoder)
         for copy in copies:
             recorder.play(copy)

@@ -23,6 +23,7 @@ from wgslice.plans.steps import BufferCopies, Clear, Memory, TextureCopy
 # What a plan depends on of one side: layout, its byte offset in a buffer, and bytes and usage of the buffer.
 Side: TypeAlias = tuple[Layout, int, int, int]
 Planning: TypeAlias = Callable[..., Plan]  # `planned` or `plan_anew`
+Copy: TypeAlias = tuple[Buffer, Layout, Buffer, Layout]  # of a layout in one buffer to a layout in another
 SIDES = ("input", "output", "offsets")  # names of callers' memories in errors
 
 
@@ -40,6 +41,16 @@ class BoundLayout(NamedTuple):
         """Make a packed layout in a new buffer of any content."""
         layout = Layout.packed(sizes)
         return cls(sink().reused_buffer(device, layout.size * itemsize), layout, itemsize, fresh=True)
+
+
+class BoundCopy(NamedTuple):
+    """A copy between bound layouts, and how it is planned."""
+
+    source: BoundLayout
+    target: BoundLayout
+    planner: Planner = plan_copy
+    offsets: BoundLayout | None = None  # device-resident, or indices, which the planner's plan reads
+    planning: Planning = planned
 
 
 class Recorder:
@@ -67,17 +78,9 @@ class Recorder:
         """Record a bound plan."""
         sink().record(self.encoder, bound, self.record)
 
-    def copy(
-        self,
-        planner: Planner,
-        source: BoundLayout,
-        target: BoundLayout,
-        offsets: BoundLayout | None = None,
-        *,
-        planning: Planning = planned,
-    ) -> None:
+    def copy(self, copy: BoundCopy) -> None:
         """Plan, bind and record a copy, or nothing if it raises."""
-        self.play(plan_and_bind(self.device, planner, source, target, offsets, planning=planning))
+        self.play(plan_and_bind(self.device, copy))
 
     def record(self, commands: Sequence[BoundCommand]) -> None:
         """Record commands in order."""
@@ -123,55 +126,36 @@ class Recorder:
             copy_texels(self.encoder, self.region, buffer, rows, command.size, writes=writes)
 
 
-def run_copy(
-    device: Device, source: BoundLayout, target: BoundLayout, encoder: CommandEncoder | None = None
-) -> None:
-    """Submit a copy, without waiting for the GPU; `encoder` as for `run`."""
-    run(device, plan_copy, source, target, encoder=encoder)
-
-
-def run(
-    device: Device,
-    planner: Planner,
-    source: BoundLayout,
-    target: BoundLayout,
-    offsets: BoundLayout | None = None,
-    *,
-    planning: Planning = planned,
-    encoder: CommandEncoder | None = None,
-) -> None:
+def run_copy(device: Device, copy: BoundCopy, encoder: CommandEncoder | None = None) -> None:
     """Plan, record and submit, without waiting for the GPU; the commands of `encoder` run before."""
     recorder = Recorder(device, encoder)
-    recorder.copy(planner, source, target, offsets, planning=planning)
+    recorder.copy(copy)
     recorder.submit()
 
 
-def run_copies(device: Device, copies: Iterable[tuple[BoundLayout, BoundLayout]]) -> None:
+def run_copies(device: Device, itemsize: int, copies: Iterable[Copy]) -> None:
     """Submit copies between checked buffers, in order and in one submission, without waiting."""
-    recorder = Recorder(device)
-    for source, target in copies:
-        recorder.add(*place(device.limits, plan_copy, source, target))
+    recorder, limits = Recorder(device), device.limits
+    for read, source, written, target in copies:  # as `place`, in half the time
+        sides = (source, 0, read.size, read.usage), (target, 0, written.size, written.usage)
+        plan, *bases = planned_between(plan_copy, limits, itemsize, read is written, *sides, None)
+        recorder.add(plan, (Place(read, bases[0]), Place(written, bases[1])))
     recorder.submit()
 
 
 def plan_and_bind(
     device: Device,
-    planner: Planner,
-    source: BoundLayout,
-    target: BoundLayout,
-    offsets: BoundLayout | None = None,
-    *,
-    planning: Planning = planned,
+    copy: BoundCopy,
     limits: Limits | None = None,
     check: Callable[[Device, Buffer], None] = check_alive,
 ) -> BoundPlan:
     """Plan a copy and bind its buffers; `check` checks those of callers that no bind group has."""
-    sides = source, target, offsets
+    sides = copy.source, copy.target, copy.offsets
     for name, side in zip(SIDES, sides, strict=True):
         if side is not None and not side.fresh:
             with named(name):
                 check_usable(device, side.buffer)
-    plan, places = place(limits or device.limits, planner, source, target, offsets, planning=planning)
+    plan, places = place(limits or device.limits, copy)
     for memory in plan.unbound:
         side = sides[memory]
         if side is not None and not side.fresh:
@@ -186,16 +170,9 @@ def plan_and_bind(
         raise
 
 
-def place(
-    limits: Limits,
-    planner: Planner,
-    source: BoundLayout,
-    target: BoundLayout,
-    offsets: BoundLayout | None = None,
-    *,
-    planning: Planning = planned,
-) -> tuple[Plan, Sequence[Place]]:
-    """Return the plan for bound layouts, and the buffers with their base offsets."""
+def place(limits: Limits, copy: BoundCopy) -> tuple[Plan, Sequence[Place]]:
+    """Return the plan of a copy, and the buffers with their base offsets."""
+    source, target, planner, offsets, planning = copy
     read, written = source.buffer, target.buffer
     sides = (
         (source.layout, source.offset_nbytes, read.size, read.usage),

@@ -21,7 +21,7 @@ from wgslice.gpu.host import (
     translated_errors,
 )
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, Place, Region, Texture, TextureUsage
-from wgslice.gpu.recording import BoundLayout, Recorder, place
+from wgslice.gpu.recording import BoundCopy, BoundLayout, Recorder, place
 from wgslice.gpu.sink import sink
 from wgslice.gpu.transfer import Readback, arriving
 from wgslice.layout import Layout
@@ -168,15 +168,16 @@ def placed_plans(
     assert plan is not None  # padded rows fit a texture copy
     of_texture = plan, [Place(staging.buffer)] * 2
     if not writes:
-        return [of_texture, place(limits, planner, staging, tensor)]
-    copies = [(tensor, staging)]
+        return [of_texture, place(limits, BoundCopy(staging, tensor))]
+    copies = [BoundCopy(tensor, staging, planner)]
     if fill and not is_filled:  # filled rows take 1.1 to 4.5 times as long by each shipped cost model
         repeated = Layout.of((*rows.sizes[:-1], 1), (0, 0, 0, 0))
         alpha = BoundLayout(device.pipelines.constant(fill), repeated, itemsize, fresh=True)
         outer = [*map(range, rows.sizes[:-1])]
         colors, last = (rows.select([*outer, channels]) for channels in (range(3), range(3, 4)))
-        copies = [(tensor, staging._replace(layout=colors)), (alpha, staging._replace(layout=last))]
-    return [*(place(limits, planner, *sides) for sides in copies), of_texture]
+        parts = (tensor, staging._replace(layout=colors)), (alpha, staging._replace(layout=last))
+        copies = [BoundCopy(*part) for part in parts]
+    return [*(place(limits, copy) for copy in copies), of_texture]
 
 
 def record_texture_copy(

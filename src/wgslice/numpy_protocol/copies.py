@@ -16,7 +16,7 @@ from wgslice.dtypes import DType
 from wgslice.gpu.handles import check_alive, check_given, check_still_alive
 from wgslice.gpu.pipelines import is_exposed
 from wgslice.gpu.protocols import Buffer
-from wgslice.gpu.recording import BoundLayout, run_copies
+from wgslice.gpu.recording import Copy, run_copies
 from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
 from wgslice.layout_rules import (
@@ -45,7 +45,7 @@ class Copies:
         self.name = name  # of a source in errors, formatted with its number
         self.device = sources[0].device
         self.makes_zeros = sink().makes_zeros
-        self.collected: list[tuple[BoundLayout, BoundLayout]] = []
+        self.collected: list[Copy] = []
 
     def __enter__(self) -> Copies:
         return self
@@ -62,7 +62,7 @@ class Copies:
                 checked.add(source.memory)
                 check_given(self.device, [(self.name.format(number), source.memory)], check)
         if self.collected:
-            run_copies(self.device, self.collected)
+            run_copies(self.device, self.sources[0].itemsize, self.collected)
 
     def empty(self, sizes: Sequence[int], dtype: DType, *, zeroed: bool = False) -> Tensor:
         """Make a packed tensor of any content; if `zeroed`, of zeros where these cost no more."""
@@ -99,10 +99,7 @@ class Copies:
     def copy(self, source: Tensor, read: Layout, target: Tensor, written: Layout) -> None:
         """Collect a copy, unless it has no elements."""
         if written.size:
-            width = source.itemsize
-            self.collected.append(
-                (BoundLayout(source.memory, read, width), BoundLayout(target.memory, written, width))
-            )
+            self.collected.append((source.memory, read, target.memory, written))
 
 
 def staged(copies: Copies, x: Tensor, plan: Iterable[Stage]) -> Tensor:

@@ -13,10 +13,9 @@ from wgslice.dialects.advanced import as_item, non_negative
 from wgslice.dtypes import AnyDType, check_same_dtype
 from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.protocols import CommandEncoder
-from wgslice.gpu.recording import Recorder
+from wgslice.gpu.recording import BoundCopy, Recorder
 from wgslice.layout_rules import repeated_to, reshaped
 from wgslice.numpy_protocol.taking import as_indices
-from wgslice.plans.copy import plan_copy
 from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.tensors.assignment import assign, copy_where
 from wgslice.tensors.methods import packed_copy
@@ -179,7 +178,7 @@ def repeated(
         turns = allocate((-(-count // given.size), given.size), x.dtype, x.device, zeroed=False)
         source = given.bound_layout._replace(layout=repeated_to(given.layout, turns.shape))
         recorder = Recorder(x.device)
-        recorder.copy(plan_copy, source, turns.bound_layout._replace(fresh=True))
+        recorder.copy(BoundCopy(source, turns.bound_layout._replace(fresh=True)))
         return turns.reshape(-1)[:count], recorder.end()
     check_of_numbers(values)
     size = np.size(values)

@@ -16,7 +16,7 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_fits, checked_buffer
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout
-from wgslice.gpu.sink import sink
+from wgslice.gpu.sink import placeholder, sink
 from wgslice.layout import Layout, whole_words
 from wgslice.plans.profiles import MAX_PLACES
 from wgslice.tensors.placed import check_destination, check_tensor, check_writeable
@@ -119,6 +119,7 @@ class BindingSlot:
     """Binding slot of a described tensor."""
 
     def __init__(self, device: Device, side: str, desc: TensorDesc, used: Layout) -> None:
+        self.device = device
         self.side = side
         self.desc = desc
         self.used = used  # the elements that are read or written, from the one at index 0
@@ -131,6 +132,10 @@ class BindingSlot:
                 f"{side} sizes {desc.sizes} with strides {desc.strides} need {desc.nbytes} bytes: a buffer "
                 f"of {device} has at most {device.largest_buffer_nbytes}"
             )
+
+    def on_placeholder(self) -> BoundLayout:
+        """Return the bound layout at the start of a buffer of every usage, with capacity for vectors."""
+        return self.bound(placeholder(self.device, self.desc.nbytes))
 
     def bound(self, binding: Binding) -> BoundLayout:
         """Check a binding against the descriptor, and return its bound layout."""

@@ -17,8 +17,8 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_bound, check_still_alive, checked_encoder
 from wgslice.gpu.pipelines import BoundDispatch
 from wgslice.gpu.protocols import Buffer, CommandEncoder, ComputePass
-from wgslice.gpu.recording import SIDES, Recorder, place, plan_and_bind
-from wgslice.gpu.sink import BoundPlan, placeholder, sink
+from wgslice.gpu.recording import SIDES, BoundCopy, Recorder, place, plan_and_bind
+from wgslice.gpu.sink import BoundPlan, sink
 from wgslice.layout import Layout, check_disjoint
 from wgslice.operators.binding import Binding, BindingSlot, TensorDesc, keep_buffers, new_output
 from wgslice.plans.copy import plan_anew
@@ -271,22 +271,15 @@ class CompiledOperator:
         table = self._offsets.bound(offsets) if self._offsets and offsets is not None else None
         zeroed = self._planner_on_zeros if fresh else None
         limits, _ = self._current()
-        return plan_and_bind(
-            self.device,
-            zeroed or self._planner,
-            source,
-            target._replace(fresh=fresh),
-            table,
-            planning=self._planning,
-            limits=limits,
-            check=check,
-        )
+        planner = zeroed or self._planner
+        copy = BoundCopy(source, target._replace(fresh=fresh), planner, table, self._planning)
+        return plan_and_bind(self.device, copy, limits, check)
 
     def _plan_aligned(self, limits: Limits) -> Plan:
         """Return the plan for aligned bindings of every usage, with capacity for vectors."""
-        slots = [slot for slot in (self._source, self._target, self._offsets) if slot is not None]
-        sides = [slot.bound(placeholder(self.device, slot.desc.nbytes)) for slot in slots]
-        plan, _ = place(limits, self._planner, *sides, planning=self._planned)
+        source, target = self._source.on_placeholder(), self._target.on_placeholder()
+        table = self._offsets.on_placeholder() if self._offsets else None
+        plan, _ = place(limits, BoundCopy(source, target, self._planner, table, self._planned))
         return plan
 
     def _current(self) -> tuple[Limits, Plan]:

@@ -13,7 +13,7 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_still_alive, checked_encoder
 from wgslice.gpu.protocols import Buffer, CommandEncoder, Region, Texture
 from wgslice.gpu.recording import Recorder
-from wgslice.gpu.sink import RUNNING, placeholder, sink
+from wgslice.gpu.sink import RUNNING, sink
 from wgslice.gpu.textures import (
     TextureSide,
     check_region,
@@ -83,7 +83,7 @@ class TextureDescriptor:
 
     def plans(self, device: Device, new_staging: Callable[[int], Buffer]) -> tuple[Plan, ...]:
         """Return the plans for a buffer of every usage, bound at its start."""
-        bound = self.slot(device).bound(placeholder(device, self.tensor.nbytes))
+        bound = self.slot(device).on_placeholder()
         return tuple(plan for plan, _ in placed_plans(device, bound, self.side, new_staging))
 
     def compile(self, device: Device) -> CompiledTextureCopy:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from wgslice.arguments import Integers
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device
-from wgslice.gpu.recording import run
+from wgslice.gpu.recording import BoundCopy, run_copy
 from wgslice.layout_rules import unsqueezed
 from wgslice.operators.binding import TensorDesc, check_descs, output_for
 from wgslice.operators.compiled import CompiledOperator, Descriptor
@@ -243,7 +243,7 @@ def extract_windows(
         output = output_for(x, expected, out, behind=", windows first", zeroed=False)
         source, target = (x, output) if x.ndim else (x[None], output[:, None])
         written = target.bound_layout._replace(fresh=out is None)
-        run(x.device, planner, source.bound_layout, written, on_gpu, planning=planning)
+        run_copy(x.device, BoundCopy(source.bound_layout, written, planner, on_gpu, planning))
         return output
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device
-from wgslice.gpu.recording import run
+from wgslice.gpu.recording import BoundCopy, run_copy
 from wgslice.layout_rules import unsqueezed
 from wgslice.operators.binding import TensorDesc, check_descs
 from wgslice.operators.compiled import CompiledOperator, Descriptor
@@ -237,7 +237,7 @@ def insert_windows(
         on_gpu = offsets.bound_layout if isinstance(offsets, Tensor) and boxes.offsets is None else None
         batch, target = (given, x) if x.ndim else (given[:, None], x[None])
         source = batch.bound_layout if isinstance(batch, Tensor) else uploaded(x.device, batch)
-        run(x.device, planner, source, target.bound_layout, on_gpu, planning=planning)
+        run_copy(x.device, BoundCopy(source, target.bound_layout, planner, on_gpu, planning))
 
 
 @cached_by_value

@@ -13,7 +13,7 @@ from wgslice.arguments import I32_MAX, I32_MIN, Integers, integers
 from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import NoKernelError, WindowError, fitted, named
 from wgslice.gpu.device import Device, check_usable
-from wgslice.gpu.recording import BoundLayout, run, run_copies
+from wgslice.gpu.recording import BoundCopy, BoundLayout, run_copies, run_copy
 from wgslice.layout import Layout
 from wgslice.operators.binding import TensorDesc, check_descs
 from wgslice.operators.windows_arguments import (
@@ -221,7 +221,7 @@ def extract_sized(
         packing = packed_windows(kept, x.itemsize)
         output = packed_output(x, packing.size, out)
         written = output.bound_layout._replace(fresh=out is None)
-        run(x.device, planner, source, written, on_gpu, planning=planning)
+        run_copy(x.device, BoundCopy(source, written, planner, on_gpu, planning))
         first = output.layout.offset
         layouts = windows.layouts if x.ndim else [layout.select([0]) for layout in windows.layouts]
         return [viewed(output, layout.shifted(first)) for layout in layouts]
@@ -231,7 +231,7 @@ def extract_sized(
         extents = np.where(among[:, None], windows.extents, 0)
         strides_of = packing.strides if x.ndim else np.ones_like(extents)
         some = replace(windows, extents=extents, starts=packing.starts, strides=strides_of)
-        run(x.device, extract_sized_planner(some), source, target, on_gpu, planning=plan_anew)
+        run_copy(x.device, BoundCopy(source, target, extract_sized_planner(some), on_gpu, plan_anew))
     return outputs
 
 
@@ -331,7 +331,7 @@ def insert_sized(
     boxes, planner, planning = prepared_insertion(*arguments)
     on_gpu = offsets.bound_layout if isinstance(offsets, Tensor) and boxes.offsets is None else None
     target = (x if x.ndim else x[None]).bound_layout
-    run(x.device, planner, source, target, on_gpu, planning=planning)
+    run_copy(x.device, BoundCopy(source, target, planner, on_gpu, planning))
 
 
 def checked_windows(x: Tensor, windows: list[Any]) -> list[Tensor | NDArray[Any]]:
@@ -369,14 +369,15 @@ def gathered(
             packed[start : start + window.size] = np.asarray(window).reshape(-1)
         return uploaded(device, packed), packing
     target = allocate((packing.size,), dtype, device, zeroed=False)
-    written = target.bound_layout._replace(fresh=True)
     copies = []
     for window, start in zip(windows, packing.starts.tolist(), strict=True):
         if window.size:
             read = window.bound_layout if isinstance(window, Tensor) else uploaded(device, window)
-            copies.append((read, written._replace(layout=Layout.packed(window.shape, start))))
-    run_copies(device, copies)
-    return written, packing
+            layout = Layout.packed(window.shape, start)
+            moved = read.layout.shifted(read.offset_nbytes // dtype.itemsize)
+            copies.append((read.buffer, moved, target.memory, layout))
+    run_copies(device, dtype.itemsize, copies)
+    return target.bound_layout._replace(fresh=True), packing
 
 
 # padding
@@ -436,7 +437,7 @@ def pad_windows(
         prepared = prepared_padding(sizes, box, packing.starts, packing.strides, filled)
         target = output.bound_layout._replace(fresh=True)
         try:
-            run(first.device, prepared.planner, source, target, planning=prepared.planning)
+            run_copy(first.device, BoundCopy(source, target, prepared.planner, planning=prepared.planning))
         except NoKernelError:  # disabled, or the source ends inside a vector of 16 bytes: in two steps
             output[...] = np.frombuffer(filled, first.dtype)[0]
             offsets = np.zeros((len(listed), len(box) + 1), np.int64)

@@ -13,10 +13,9 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.host import Placeholder, owner_of
 from wgslice.gpu.pipelines import KernelCall, kernel_call
 from wgslice.gpu.protocols import Buffer, Place
-from wgslice.gpu.recording import BoundLayout, place
+from wgslice.gpu.recording import BoundCopy, BoundLayout, place
 from wgslice.gpu.sink import BoundPlan, ListedSubmission, ListedUpload, Listing, placeholder, with_scratch
 from wgslice.layout import Layout, whole_words
-from wgslice.plans.copy import plan_copy
 from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.plans.plan import Plan
 from wgslice.plans.steps import BufferCopies, Clear, Memory, TextureCopy
@@ -123,9 +122,9 @@ def isolated(parameters: Sequence[Parameter], steps: Sequence[Step]) -> list[Ste
         own[buffer] = placeholder(device, buffer.size)
         layout = Layout.of((len(extent),), (1,), extent.start)
         given, copied = (BoundLayout(each, layout, 1) for each in (buffer, own[buffer]))
-        before += steps_of(device, *place(device.limits, plan_copy, given, copied))
+        before += steps_of(device, *place(device.limits, BoundCopy(given, copied)))
         if buffer in written:
-            after += steps_of(device, *place(device.limits, plan_copy, copied, given))
+            after += steps_of(device, *place(device.limits, BoundCopy(copied, given)))
     moved = [
         Step(command, [Place(own.get(buffer, buffer), base) for buffer, base in places])
         for command, places in steps
@@ -159,4 +158,4 @@ def replayed(
         contents[constant] = content
         source = BoundLayout(constant, Layout.packed(words), WORD_NBYTES)
         target = BoundLayout(buffer, Layout.of(words, (1,), base // WORD_NBYTES), WORD_NBYTES)
-        yield BoundPlan(*place(device.limits, plan_copy, source, target))
+        yield BoundPlan(*place(device.limits, BoundCopy(source, target)))

@@ -18,7 +18,7 @@ from wgslice.dialects.basic import Selection, basic_index
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import AnyDevice, Device, checked_device
 from wgslice.gpu.protocols import Buffer
-from wgslice.gpu.recording import BoundLayout, run_copy
+from wgslice.gpu.recording import BoundCopy, BoundLayout, run_copy
 from wgslice.gpu.sink import sink
 from wgslice.gpu.transfer import Readback
 from wgslice.layout import Layout
@@ -139,7 +139,7 @@ class Ring:
 
     def copy(self, source: BoundLayout, target: BoundLayout) -> None:
         """Copy a piece on the GPU."""
-        run_copy(self.device, source, target)
+        run_copy(self.device, BoundCopy(source, target))
 
     def read_back(self, readback: Readback, buffer: Buffer, nbytes: int) -> None:
         """Begin the readback of a tile."""

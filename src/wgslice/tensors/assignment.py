@@ -13,7 +13,7 @@ from wgslice.arguments import MAX_CACHED_VALUES
 from wgslice.dialects.advanced import AdvancedSelection, any_index
 from wgslice.dialects.basic import Selection
 from wgslice.gpu.protocols import CommandEncoder
-from wgslice.gpu.recording import BoundLayout, run
+from wgslice.gpu.recording import BoundCopy, BoundLayout, run_copy
 from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
 from wgslice.layout_rules import broadcast, once, without_leading_ones
@@ -117,7 +117,7 @@ def assigned_in_turn(
     if copy is None:
         return False
     target = x.bound_layout._replace(layout=copy.written)
-    run(x.device, copy.planner, source, target, planning=plan_anew, encoder=encoder)
+    run_copy(x.device, BoundCopy(source, target, copy.planner, planning=plan_anew), encoder)
     return True
 
 
@@ -173,7 +173,7 @@ def written_where(
     copy = cached_masked_copy(mask.layout.sizes, x.layout, source.layout, x.itemsize, x.device.limits)
     if copy is None:
         return False
-    run(x.device, copy.planner, source, x.bound_layout, mask, planning=cached_plan, encoder=encoder)
+    run_copy(x.device, BoundCopy(source, x.bound_layout, copy.planner, mask, cached_plan), encoder)
     return True
 
 

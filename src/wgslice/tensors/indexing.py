@@ -17,7 +17,7 @@ from wgslice.dialects.basic import Selection, basic_index, is_plain
 from wgslice.dtypes import DType
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Buffer, CommandEncoder
-from wgslice.gpu.recording import BoundLayout, Recorder, run, run_copy
+from wgslice.gpu.recording import BoundCopy, BoundLayout, Recorder, run_copy
 from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
 from wgslice.layout_rules import broadcast, once, reshaped, without_leading_ones
@@ -133,7 +133,7 @@ def run_indexed(
     source, target = (x.bound_layout, other) if reads else (other, x.bound_layout)
     bound = source._replace(layout=copy.read), target._replace(layout=copy.written)
     offsets = holders[0].bound_layout if holders else None
-    run(x.device, copy.planner, *bound, offsets, planning=planning, encoder=encoder)
+    run_copy(x.device, BoundCopy(*bound, copy.planner, offsets, planning), encoder)
     return True
 
 
@@ -161,7 +161,7 @@ def run_windows(
 
     def add(copy: WindowCopy, offsets: BoundLayout | None = None) -> None:
         sides = source._replace(layout=copy.read), target._replace(layout=copy.written)
-        recorder.copy(copy.planner, *sides, offsets, planning=plan_anew)
+        recorder.copy(BoundCopy(*sides, copy.planner, offsets, plan_anew))
 
     dtype = dtype_of_indices(found)
     if dtype is None:
@@ -205,7 +205,7 @@ def table_of(
     for number, (column, layout) in enumerate(zip(columns, repeated, strict=True)):
         assert layout is not None  # found.shape is the broadcast shape
         target = made._replace(layout=made.layout.select([*whole, number]))
-        recorder.copy(plan_indices, column._replace(layout=layout), target)
+        recorder.copy(BoundCopy(column._replace(layout=layout), target, plan_indices))
     return made._replace(layout=Layout.packed((found.count, found.rank)))
 
 
@@ -235,7 +235,7 @@ def as_int64(indices: Placed) -> Placed:
     assert isinstance(selection, AdvancedSelection)
     gather(Placed(device, table.buffer, INT64, table.layout), selection, result)
     source, target = (each._replace(layout=each.layout.select([*whole, low])) for each in (given, made))
-    run(device, plan_indices, source, target)
+    run_copy(device, BoundCopy(source, target, plan_indices))
     return result
 
 
@@ -337,5 +337,5 @@ def packed_once(x: Placed, source: BoundLayout, dimensions: int | None = None) -
 def packed(x: Placed, source: BoundLayout) -> BoundLayout:
     """Copy a source to a new packed buffer on the GPU, without waiting for it."""
     made = BoundLayout.packed(x.device, source.layout.sizes, source.itemsize)
-    run_copy(x.device, source, made)
+    run_copy(x.device, BoundCopy(source, made))
     return made

@@ -16,12 +16,12 @@ from wgslice.gpu.device import Device, check_usable
 from wgslice.gpu.handles import check_alive, check_given, check_still_alive
 from wgslice.gpu.pipelines import exposed, is_exposed
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder
-from wgslice.gpu.recording import BoundLayout, Recorder, run_copy
+from wgslice.gpu.recording import BoundCopy, BoundLayout, Recorder, run_copy
 from wgslice.gpu.sink import sink
 from wgslice.gpu.transfer import ArrayPromise, begin_download, download
 from wgslice.layout import Layout, check_disjoint
 from wgslice.layout_rules import broadcast, transposed, without_leading_ones
-from wgslice.plans.copy import fills, pattern_size, plan_copy
+from wgslice.plans.copy import fills, pattern_size
 from wgslice.plans.profiles import MAX_CONSTANT_NBYTES
 
 
@@ -231,7 +231,7 @@ def packed_bytes(tensor: Placed) -> tuple[Buffer, int, CommandEncoder | None]:
         return tensor.memory, tensor.offset, None
     packed = BoundLayout.packed(device, tensor.shape, tensor.itemsize)
     recorder = Recorder(device)
-    recorder.copy(plan_copy, tensor.bound_layout, packed)
+    recorder.copy(BoundCopy(tensor.bound_layout, packed))
     return packed.buffer, 0, recorder.end()
 
 
@@ -314,7 +314,8 @@ def write(target: Placed, value: Placed | NDArray[Any], encoder: CommandEncoder 
     if target.size == 0:
         check_sides(target, value)
     elif isinstance(value, Placed):
-        run_copy(target.device, value.bound_layout._replace(layout=source), target.bound_layout, encoder)
+        read = value.bound_layout._replace(layout=source)
+        run_copy(target.device, BoundCopy(read, target.bound_layout), encoder)
     elif value.size == 1:
         fill(target, value.reshape(1))
     else:
@@ -346,7 +347,8 @@ def write_array(target: Placed, source: Layout, array: NDArray[Any]) -> None:
         check_sides(target, array)
         sink().upload(target.device, target.memory, data, target.offset)
         return
-    run_copy(target.device, uploaded(target.device, array)._replace(layout=source), target.bound_layout)
+    made = uploaded(target.device, array)._replace(layout=source)
+    run_copy(target.device, BoundCopy(made, target.bound_layout))
 
 
 def fill(target: Placed, element: NDArray[Any]) -> None:
@@ -356,7 +358,7 @@ def fill(target: Placed, element: NDArray[Any]) -> None:
     recorder = Recorder(target.device)
     for source, layout in parts:
         repeats = BoundLayout(buffer, source, element.itemsize, fresh=True)
-        recorder.copy(plan_copy, repeats, target.bound_layout._replace(layout=layout))
+        recorder.copy(BoundCopy(repeats, target.bound_layout._replace(layout=layout)))
     recorder.submit()
 
 

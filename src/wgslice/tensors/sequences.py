@@ -50,9 +50,9 @@ def joined(sequence: Any, dtype: AnyDType, device: AnyDevice) -> Tensor:
             check_not_converted(part, element)
         is_here = isinstance(part, Tensor) and part.device is chosen
         source = part if is_here else from_host(native_array(np.asarray(part, element)), chosen)
-        copies.append((source.bound_layout, result[place].bound_layout))
+        copies.append((source.memory, source.layout, result.memory, result[place].layout))
     if result.size:
-        run_copies(chosen, copies)
+        run_copies(chosen, result.itemsize, copies)
     return result
 
 
