@@ -14,7 +14,7 @@ from wgslice.gpu.pipelines import BoundCommand, BoundDispatch
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, ComputePass, Pipeline, Place, Region
 from wgslice.gpu.sink import BoundPlan, sink
 from wgslice.layout import Layout
-from wgslice.plans.copy import plan_copy, planned
+from wgslice.plans.copy import plan_anew, plan_copy, planned
 from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.problem import PlanContext, Table, rebase
 from wgslice.plans.profiles import MAX_PLANS, Limits
@@ -22,7 +22,7 @@ from wgslice.plans.steps import BufferCopies, Clear, Memory, TextureCopy
 
 # What a plan depends on of one side: layout, its byte offset in a buffer, and bytes and usage of the buffer.
 Side: TypeAlias = tuple[Layout, int, int, int]
-Planning: TypeAlias = Callable[..., Plan]  # `planned` or `plan_anew`
+Planning: TypeAlias = Callable[..., tuple[Plan, int, int]]  # `plan_between` with its first argument
 Copy: TypeAlias = tuple[Buffer, Layout, Buffer, Layout]  # of a layout in one buffer to a layout in another
 SIDES = ("input", "output", "offsets")  # names of callers' memories in errors
 
@@ -43,6 +43,37 @@ class BoundLayout(NamedTuple):
         return cls(sink().reused_buffer(device, layout.size * itemsize), layout, itemsize, fresh=True)
 
 
+def plan_between(
+    plan_problem: Callable[..., Plan],
+    planner: Planner,
+    limits: Limits,
+    itemsize: int,
+    shared: bool,
+    source: Side,
+    target: Side,
+    table: Table | None,
+) -> tuple[Plan, int, int]:
+    """Return a plan that copies at other offsets share, and the base offsets of these two sides in bytes."""
+    source_layout, source_nbytes, read_nbytes, read_usage = source
+    target_layout, target_nbytes, written_nbytes, written_usage = target
+    read, written = (rebase(layout, itemsize, limits) for layout in (source_layout, target_layout))
+    context = PlanContext(
+        limits,
+        bool(read_usage & BufferUsage.COPY_SRC),
+        bool(written_usage & BufferUsage.COPY_DST),
+        read.capacity_nbytes(read_nbytes - source_nbytes),
+        written.capacity_nbytes(written_nbytes - target_nbytes),
+        shared,
+        table,
+    )
+    plan = plan_problem(planner, read.layout, written.layout, itemsize, context)
+    return plan, source_nbytes + read.base, target_nbytes + written.base
+
+
+planned_between: Planning = lru_cache(maxsize=MAX_PLANS)(partial(plan_between, planned))
+planned_anew: Planning = partial(plan_between, plan_anew)
+
+
 class BoundCopy(NamedTuple):
     """A copy between bound layouts, and how it is planned."""
 
@@ -50,7 +81,7 @@ class BoundCopy(NamedTuple):
     target: BoundLayout
     planner: Planner = plan_copy
     offsets: BoundLayout | None = None  # device-resident, or indices, which the planner's plan reads
-    planning: Planning = planned
+    planning: Planning = planned_between
 
 
 class Recorder:
@@ -188,40 +219,8 @@ def place(limits: Limits, copy: BoundCopy) -> tuple[Plan, Sequence[Place]]:
             held.capacity_nbytes(offsets.buffer.size - offsets.offset_nbytes),
             offsets.buffer is written,
         )
-    between = planned_between if planning is planned else partial(plan_between, planning)
-    plan, base, target_base = between(planner, limits, source.itemsize, read is written, *sides, table)
+    plan, base, target_base = planning(planner, limits, source.itemsize, read is written, *sides, table)
     places = [Place(read, base), Place(written, target_base)]
     if offsets is not None and held is not None:
         places.append(Place(offsets.buffer, offsets.offset_nbytes + held.base))
     return plan, places
-
-
-def plan_between(
-    planning: Planning,
-    planner: Planner,
-    limits: Limits,
-    itemsize: int,
-    shared: bool,
-    source: Side,
-    target: Side,
-    table: Table | None,
-) -> tuple[Plan, int, int]:
-    """Return a plan that copies at other offsets share, and the base offsets of these two sides in bytes."""
-    source_layout, source_nbytes, read_nbytes, read_usage = source
-    target_layout, target_nbytes, written_nbytes, written_usage = target
-    read, written = (rebase(layout, itemsize, limits) for layout in (source_layout, target_layout))
-    context = PlanContext(
-        limits,
-        bool(read_usage & BufferUsage.COPY_SRC),
-        bool(written_usage & BufferUsage.COPY_DST),
-        read.capacity_nbytes(read_nbytes - source_nbytes),
-        written.capacity_nbytes(written_nbytes - target_nbytes),
-        shared,
-        table,
-    )
-    plan = planning(planner, read.layout, written.layout, itemsize, context)
-    return plan, source_nbytes + read.base, target_nbytes + written.base
-
-
-planned_between: Callable[..., tuple[Plan, int, int]]
-planned_between = lru_cache(maxsize=MAX_PLANS)(partial(plan_between, planned))

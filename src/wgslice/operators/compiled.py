@@ -17,7 +17,7 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_bound, check_still_alive, checked_encoder
 from wgslice.gpu.pipelines import BoundDispatch
 from wgslice.gpu.protocols import Buffer, CommandEncoder, ComputePass
-from wgslice.gpu.recording import SIDES, BoundCopy, Recorder, place, plan_and_bind
+from wgslice.gpu.recording import SIDES, BoundCopy, Recorder, place, plan_and_bind, plan_between
 from wgslice.gpu.sink import BoundPlan, sink
 from wgslice.layout import Layout, check_disjoint
 from wgslice.operators.binding import Binding, BindingSlot, TensorDesc, keep_buffers, new_output
@@ -72,21 +72,23 @@ class CompiledOperator:
         self.offsets = offsets if isinstance(offsets, TensorDesc) else None
         self._planner = planner
         self._planner_on_zeros = planner_on_zeros  # where that differs
-        self._planned = partial(named_plan, name, f"{input.dtype} {input.sizes} -> {output.sizes}")
-        self._other_plans = lru_cache(maxsize=MAX_PLACES)(self._planned)
+        tensors = f"{input.dtype} {input.sizes} -> {output.sizes}"
+        plan_problem = lru_cache(maxsize=MAX_PLACES)(partial(named_plan, name, tensors))
+        self._planning = lru_cache(maxsize=MAX_PLACES)(partial(plan_between, plan_problem))
+        self._limits = device.limits
         with named(name):
             self._source = BindingSlot(device, "input", input, source)
             self._target = BindingSlot(device, "output", output, target or output.layout)
             self._offsets = None
             if self.offsets is not None:
                 self._offsets = BindingSlot(device, "offsets", self.offsets, self.offsets.layout)
-            self._aligned = device.limits, self._plan_aligned(device.limits)
+            self._plan_aligned()
 
     @property
     def plan(self) -> Plan:
         """The plan for aligned bindings."""
         with named(self.name):
-            return self._current()[1]
+            return self._plan_aligned()
 
     def plan_for(self, *, input: Binding, output: Binding, offsets: Binding | None = None) -> Plan:
         """Return the plan for given bindings.
@@ -235,7 +237,7 @@ class CompiledOperator:
         upper_modules["programs"]().operator_program(self).save(folder)
 
     def __repr__(self) -> str:
-        _, plan = self._aligned
+        plan = self._plan_aligned()
         return f"CompiledOperator({self.name}: {plan.tensors}; {plan.summary}; {self.device})"
 
     def _check_unpadded(self) -> None:
@@ -270,30 +272,23 @@ class CompiledOperator:
             raise ValueError(f"offsets are {given}: the descriptor {described}")
         table = self._offsets.bound(offsets) if self._offsets and offsets is not None else None
         zeroed = self._planner_on_zeros if fresh else None
-        limits, _ = self._current()
         planner = zeroed or self._planner
         copy = BoundCopy(source, target._replace(fresh=fresh), planner, table, self._planning)
-        return plan_and_bind(self.device, copy, limits, check)
+        return plan_and_bind(self.device, copy, self._current_limits(), check)
 
-    def _plan_aligned(self, limits: Limits) -> Plan:
+    def _plan_aligned(self) -> Plan:
         """Return the plan for aligned bindings of every usage, with capacity for vectors."""
         source, target = self._source.on_placeholder(), self._target.on_placeholder()
         table = self._offsets.on_placeholder() if self._offsets else None
-        plan, _ = place(limits, BoundCopy(source, target, self._planner, table, self._planned))
-        return plan
+        copy = BoundCopy(source, target, self._planner, table, self._planning)
+        return place(self._current_limits(), copy)[0]
 
-    def _current(self) -> tuple[Limits, Plan]:
-        """Return the limits that plans are for and the aligned plan, renewed if kernels were disabled."""
-        aligned, disabled = self._aligned, self.device.limits.disabled
-        if aligned[0].disabled != disabled:
-            limits = replace(aligned[0], disabled=disabled)
-            aligned = self._aligned = limits, self._plan_aligned(limits)
-        return aligned
-
-    def _planning(self, *problem: Any) -> Plan:
-        """Return the cached plan for a problem."""
-        _, plan = self._aligned
-        return plan if problem == plan.problem else self._other_plans(*problem)
+    def _current_limits(self) -> Limits:
+        """Return the limits that it was compiled for, with the kernels that are disabled now."""
+        limits, disabled = self._limits, self.device.limits.disabled
+        if limits.disabled != disabled:
+            limits = self._limits = replace(limits, disabled=disabled)
+        return limits
 
 
 class BoundOperator:

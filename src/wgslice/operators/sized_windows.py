@@ -13,7 +13,7 @@ from wgslice.arguments import I32_MAX, I32_MIN, Integers, integers
 from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import NoKernelError, WindowError, fitted, named
 from wgslice.gpu.device import Device, check_usable
-from wgslice.gpu.recording import BoundCopy, BoundLayout, run_copies, run_copy
+from wgslice.gpu.recording import BoundCopy, BoundLayout, planned_anew, run_copies, run_copy
 from wgslice.layout import Layout
 from wgslice.operators.binding import TensorDesc, check_descs
 from wgslice.operators.windows_arguments import (
@@ -29,7 +29,6 @@ from wgslice.operators.windows_arguments import (
     offsets_table,
     repeated_bytes,
 )
-from wgslice.plans.copy import plan_anew
 from wgslice.plans.kernels import WIDEST_NBYTES
 from wgslice.plans.plan import Planner
 from wgslice.plans.sized import Boxes, Side, SizedWindows, layouts_of
@@ -231,7 +230,7 @@ def extract_sized(
         extents = np.where(among[:, None], windows.extents, 0)
         strides_of = packing.strides if x.ndim else np.ones_like(extents)
         some = replace(windows, extents=extents, starts=packing.starts, strides=strides_of)
-        run_copy(x.device, BoundCopy(source, target, extract_sized_planner(some), on_gpu, plan_anew))
+        run_copy(x.device, BoundCopy(source, target, extract_sized_planner(some), on_gpu, planned_anew))
     return outputs
 
 

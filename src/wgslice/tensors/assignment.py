@@ -13,11 +13,10 @@ from wgslice.arguments import MAX_CACHED_VALUES
 from wgslice.dialects.advanced import AdvancedSelection, any_index
 from wgslice.dialects.basic import Selection
 from wgslice.gpu.protocols import CommandEncoder
-from wgslice.gpu.recording import BoundCopy, BoundLayout, run_copy
+from wgslice.gpu.recording import BoundCopy, BoundLayout, planned_anew, run_copy
 from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
 from wgslice.layout_rules import broadcast, once, without_leading_ones
-from wgslice.plans.copy import plan_anew
 from wgslice.plans.index_strategies import masked_copy_at_once, masked_values_at_once
 from wgslice.plans.indexed import INDEX_NBYTES
 from wgslice.plans.kernels import WORD_NBYTES
@@ -117,7 +116,7 @@ def assigned_in_turn(
     if copy is None:
         return False
     target = x.bound_layout._replace(layout=copy.written)
-    run_copy(x.device, BoundCopy(source, target, copy.planner, planning=plan_anew), encoder)
+    run_copy(x.device, BoundCopy(source, target, copy.planner, planning=planned_anew), encoder)
     return True
 
 

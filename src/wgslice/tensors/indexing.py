@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import Any
 
@@ -17,7 +17,15 @@ from wgslice.dialects.basic import Selection, basic_index, is_plain
 from wgslice.dtypes import DType
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Buffer, CommandEncoder
-from wgslice.gpu.recording import BoundCopy, BoundLayout, Recorder, run_copy
+from wgslice.gpu.recording import (
+    BoundCopy,
+    BoundLayout,
+    Planning,
+    Recorder,
+    plan_between,
+    planned_anew,
+    run_copy,
+)
 from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
 from wgslice.layout_rules import broadcast, once, reshaped, without_leading_ones
@@ -78,7 +86,7 @@ def selection_by_value(sizes: tuple[int, ...], keys: tuple[Any, ...]) -> Selecti
 
 
 cached_copy = lru_cache(maxsize=MAX_SELECTIONS)(copy_at_once)
-cached_plan = lru_cache(maxsize=MAX_SELECTIONS)(plan_anew)
+cached_plan: Planning = partial(plan_between, lru_cache(maxsize=MAX_SELECTIONS)(plan_anew))
 
 
 def indices_held(x: Placed, item: Placed, *, clipped: bool = False) -> Any:
@@ -126,7 +134,7 @@ def run_indexed(
         isinstance(each.places, np.ndarray) and each.places.size <= MAX_CACHED_VALUES
         for each in selection.indexed
     )
-    copying, planning = (cached_copy, cached_plan) if few else (copy_at_once, plan_anew)
+    copying, planning = (cached_copy, cached_plan) if few else (copy_at_once, planned_anew)
     copy = copying(selection.unheld or selection, *sides, reads=reads, index_dtype=dtype, disjoint=disjoint)
     if copy is None:
         return False
@@ -161,7 +169,7 @@ def run_windows(
 
     def add(copy: WindowCopy, offsets: BoundLayout | None = None) -> None:
         sides = source._replace(layout=copy.read), target._replace(layout=copy.written)
-        recorder.copy(BoundCopy(*sides, copy.planner, offsets, plan_anew))
+        recorder.copy(BoundCopy(*sides, copy.planner, offsets, planned_anew))
 
     dtype = dtype_of_indices(found)
     if dtype is None:
