@@ -23,6 +23,7 @@ from browser import Browser, chromium, served
 from helpers import ROOT
 
 CORE = ROOT / ".npm" / "node_modules" / "pyodide"
+PYSCRIPT = CORE.parent / "@pyscript" / "core" / "dist"
 CORE_FILES = (
     *("pyodide.asm.js", "pyodide.asm.wasm", "pyodide.mjs", "pyodide.mjs.map"),
     *("pyodide-lock.json", "python_stdlib.zip"),
@@ -76,7 +77,7 @@ def numpy_wheel() -> Path:
                 wheel.write_bytes(answer.read())
         except OSError as error:
             raise CannotRunError(f"{url}: {error}; {VARIABLE} may name a folder that has the file") from None
-    if hashlib.sha256(wheel.read_bytes()).hexdigest() != digest:
+    if sha256_of(wheel) != digest:
         raise CannotRunError(f"{wheel} differs from the file that Pyodide's lock file names: remove it")
     return wheel
 
@@ -90,6 +91,21 @@ def pack(archive: Path, folders: Mapping[Path, str]) -> None:
             for path in sorted(folder.rglob("*")):
                 if path.is_file() and "__pycache__" not in path.parts:
                     packed.write(path, str(Path(name) / path.relative_to(folder)))
+
+
+def offer(core: Path, wheel: Path) -> None:
+    """Let Pyodide in a folder find a wheel by the name of its package, in place of the one that it names."""
+    name, version, _ = wheel.name.split("-", 2)
+    found = {"file_name": wheel.name, "version": version, "sha256": sha256_of(wheel)}
+    lock = json.loads((core / "pyodide-lock.json").read_text("utf-8"))
+    lock["packages"][name].update(found)
+    (core / "pyodide-lock.json").write_text(json.dumps(lock), "utf-8")
+    shutil.copy(wheel, core)
+
+
+def sha256_of(path: Path) -> str:
+    """Return the hash of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def make_site(folder: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import tab
+from browser import Browser, served
 from browser_tests import wheels
 from helpers import ROOT
 from pages import README, blocks
@@ -297,41 +298,76 @@ postMessage(await run.catch(String));
 """
 
 
-def first_slice(page: tab.Tab, prepare: str) -> str:
+def first_slice(browser: Browser, prepare: str) -> str:
     """Run JavaScript, then a slice in a worker's Python; return the list that it gives, or the error."""
     source = json.dumps(IN_NEW_PYTHON.replace("PREPARE", prepare))
-    return str(page.browser.evaluate(IN_WORKER.replace("SOURCE", source)))
+    return str(browser.evaluate(IN_WORKER.replace("SOURCE", source)))
 
 
 def test_a_worker_has_the_package_too(page: tab.Tab) -> None:
     numpy = 'await pyodide.loadPackage("numpy", { messageCallback: () => {} });'
-    assert first_slice(page, f'{numpy} await unpack("wgslice.zip");') == "[3, 2, 1, 0]"
+    assert first_slice(page.browser, f'{numpy} await unpack("wgslice.zip");') == "[3, 2, 1, 0]"
 
 
-def test_micropip_installs_the_wheel_as_the_page_says(tmp_path: Path) -> None:
-    shown = (ROOT / "docs" / "python" / "index.md").read_text("utf-8")
-    (script,) = re.findall(r'<script type="module">\n([^<]*)</script>\n```', shown)
-    copy = tmp_path / "project"
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with Pyodide, micropip and the package's wheel."""
+    folder: Path = tmp_path_factory.mktemp("site")
+    copy = tmp_path_factory.mktemp("project")
     for name in ("src", "wgsl"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(copy)]
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(copy)]
     subprocess.run(build, check=True, capture_output=True)
-    (built,) = tmp_path.glob("*.whl")
-    installers = [each for each in wheels() if each.name.startswith(("micropip-", "packaging-"))]
-    prepare = "".join(f'await unpack("{each.name}");' for each in installers)
-    script = re.sub(r"https://cdn[^\"]*/", "/pyodide/", script).replace(
-        "https://HOST/wgslice-VERSION-py3-none-any.whl", f"SITE/{built.name}"
-    )
-    script = script.replace('"micropip"', json.dumps([f"/{each.name}" for each in installers]))
-    program = f"import micropip; await micropip.install('SITE/{built.name}')"
-    with tab.opened(wheels=[*installers, built]) as page:
-        assert first_slice(page, f"{prepare} await pyodide.runPythonAsync(`{program}`);") == "[3, 2, 1, 0]"
-        code = json.dumps(script.replace("SITE", page.url.rstrip("/")))
-        added = f"Object.assign(document.createElement('script'), {{ type: 'module', textContent: {code} }})"
-        page.browser.evaluate(f"void document.body.append({added})")
-        while not (result := page.browser.evaluate("document.body.innerText")) and not page.browser.errors:
+    tab.make_site(folder)
+    for each in wheels():
+        if each.name.startswith(("micropip-", "packaging-")):
+            tab.offer(folder / "pyodide", each)
+    return folder
+
+
+def example(package: str) -> str:
+    """Return the page's example that loads a package of JavaScript, with addresses of the site."""
+    text = (ROOT / "docs" / "python" / "index.md").read_text("utf-8")
+    examples = re.findall(r"```{code-block} html\n(.*?)\n```\n", text, re.DOTALL)
+    (found,) = [each for each in examples if package in each]
+    return re.sub(r"https://cdn[^\"]*/", f"/{package}/", found)
+
+
+def shown(site: Path, example: str) -> list[str]:
+    """Return the words that a page of the site with an example shows."""
+    (wheel,) = site.glob("*.whl")
+    with served(site) as url, Browser() as browser:
+        example = example.replace("https://HOST/wgslice-VERSION-py3-none-any.whl", f"{url}{wheel.name}")
+        (site / "example.html").write_text(f'<!doctype html><meta charset="utf-8">\n{example}', "utf-8")
+        browser.open(f"{url}example.html")
+        while not (text := browser.evaluate("document.body.innerText.trim()")) and not browser.errors:
             time.sleep(0.2)
-        assert result.split() == ["[[11", "9", "7]", "[17", "15", "13]]"]
-        assert page.browser.errors == []
+        assert browser.errors == []
+    return str(text).split()
+
+
+RESULT = ["[[11", "9", "7]", "[17", "15", "13]]"]
+
+
+def test_micropip_installs_the_wheel_as_the_page_says(site: Path) -> None:
+    assert shown(site, example("pyodide")) == RESULT
+
+
+def test_micropip_installs_the_wheel_in_a_worker(site: Path) -> None:
+    (wheel,) = site.glob("*.whl")
+    program = f"import micropip; await micropip.install('SITE/{wheel.name}')"
+    prepare = f'await pyodide.loadPackage("micropip"); await pyodide.runPythonAsync(`{program}`);'
+    with served(site) as url, Browser() as browser:
+        browser.open(url)
+        assert first_slice(browser, prepare) == "[3, 2, 1, 0]"
+
+
+@pytest.mark.skipif(
+    not tab.PYSCRIPT.exists(), reason="PyScript is missing: `python3 run browser` installs it"
+)
+def test_pyscript_installs_the_wheel_as_the_page_says(site: Path) -> None:
+    shutil.copytree(tab.PYSCRIPT, site / "pyscript", ignore=shutil.ignore_patterns("*.map"))
+    local = '{"interpreter": "/pyodide/pyodide.mjs", "packages"'
+    assert shown(site, example("pyscript").replace('{"packages"', local)) == RESULT

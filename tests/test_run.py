@@ -168,8 +168,8 @@ def test_scripts_get_their_arguments(
         ("browser", "browser_tests.py"),
     ):
         assert run(run_script, monkeypatch, verb, "widening", "--check") == 0
-        pyodide = [[run_script.PYODIDE]] * (verb == "browser")
-        assert commands[-2 - len(pyodide) :] == [["install", "test"], *pyodide, ["widening", "--check"]]
+        npm = [[run_script.PYODIDE, run_script.PYSCRIPT]] * (verb == "browser")
+        assert commands[-2 - len(npm) :] == [["install", "test"], *npm, ["widening", "--check"]]
         assert (ROOT / "tests" / script).is_file()
         assert run_script.SCRIPTS[verb][0] == script
     helped = subprocess.run(
@@ -243,6 +243,26 @@ def test_run_test_installs_and_passes_on(
     assert run(run_script, monkeypatch, *arguments) == 0
     assert commands == [["install", extra], *CHECKS, ["pytest", *run_script.IN_PARALLEL, *handed]]
     assert npm == [[run_script.DAWN]] * (extra == "test-all")
+
+
+def test_packages_of_npm_are_installed_once(
+    run_script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed: list[list[Any]] = []
+
+    def call(words: list[Any], _: Any) -> int:
+        installed.append(words[5:])
+        return 0
+
+    monkeypatch.setattr(run_script, "ROOT", tmp_path)
+    monkeypatch.setattr(run_script, "NPM", tmp_path / ".npm")
+    monkeypatch.setattr(run_script.shutil, "which", lambda _: "npm")
+    monkeypatch.setattr(run_script, "call", call)
+    for package in ("pyodide", "@pyscript/core"):
+        run_script.install_from_npm([f"{package}@1.0"])
+        (tmp_path / ".npm" / "node_modules" / package).mkdir(parents=True)
+        run_script.install_from_npm([f"{package}@1.0"])
+    assert installed == [["pyodide@1.0"], ["@pyscript/core@1.0"]]
 
 
 @pytest.mark.parametrize(("mypy", "tests", "status"), [(3, 0, 3), (0, 2, 2), (3, 2, 2), (0, 0, 0)])
