@@ -232,14 +232,31 @@ print(mapped.tolist(), mapped.flags.writeable)
 @pytest.mark.parametrize(
     ("call", "remedy"),
     [
-        ("wg.default_device().wgpu_device.create_sampler()", "`js` is JavaScript's GPUDevice"),
+        (
+            "device.wgpu_device.create_sampler()",
+            "no 'create_sampler': JavaScript's GPUDevice is its attribute `js`",
+        ),
+        ("texture.create_view()", "no 'create_view': JavaScript's GPUTexture is its attribute `js`"),
+        ("device.queue.read_texture({}, {}, (2, 1))", "`wg.from_texture(texture).numpy()` read"),
+        (
+            "wg.zeros(3).buffer.map_sync('READ')",
+            "GPUBuffer has no 'map_sync': `wg.from_buffer(buffer, shape,",
+        ),
         ("wg.from_texture(js.OffscreenCanvas.new(2, 1))", "from_texture: texture is of type OffscreenCanvas"),
+        ("wg.from_texture(texture.js.createView())", "from_texture: texture is of type GPUTextureView: must"),
+        (
+            "wg.from_buffer(texture.js, 1, 'uint8')",
+            "gpu_buffer: of type GPUTexture: must be a wgpu.GPUBuffer",
+        ),
+        ("wg.Device.wrap(js.navigator.gpu)", "wgpu_device is of type GPU: must be a wgpu.GPUDevice"),
         ("wg.Device.request('Vulkan')", "one that this machine has: google swiftshader via WebGPU"),
     ],
 )
 def test_errors_name_what_a_browser_has(page: tab.Tab, call: str, remedy: str) -> None:
     program = f"""
 import js, wgslice as wg
+device = wg.default_device()
+texture = device.wgpu_device.create_texture(size=(2, 1), format="rgba8unorm", usage=3)
 try:
     {call}
 except Exception as error:

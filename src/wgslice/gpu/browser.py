@@ -82,6 +82,7 @@ __all__ = [
     "set_map_state",
     "submit",
     "translated_errors",
+    "type_name",
     "wait_done",
 ]
 
@@ -150,6 +151,11 @@ def as_encoder(value: Any, *, or_pass: bool = False) -> CommandEncoder | None:
     if interface == "GPUComputePassEncoder" and or_pass:
         return cast("CommandEncoder", GPUComputePassEncoder(only_device(interface), value, []))
     return None
+
+
+def type_name(value: object) -> str:
+    """Return the name of a value's type for errors, of JavaScript's values that of their interface."""
+    return interface_of(value) or type(value).__name__
 
 
 def owner_of(handle: Any) -> protocols.GPUDevice:

@@ -36,6 +36,7 @@ from wgslice.gpu.host import (
     request_device_async,
     submit,
     translated_errors,
+    type_name,
     wait_done,
 )
 from wgslice.gpu.pipelines import MIN_REUSED_NBYTES, BufferPool, Pipelines, hidden, max_reused_nbytes
@@ -413,7 +414,7 @@ def checked_wgpu_device(name: str, value: object) -> GPUDevice:
     wgpu_device = as_device(value)
     if wgpu_device is None:
         raise TypeError(
-            f"{name}: wgpu_device is of type {type(value).__name__}: must be a wgpu.GPUDevice; "
+            f"{name}: wgpu_device is of type {type_name(value)}: must be a wgpu.GPUDevice; "
             "Device.request(name) makes a device"
         )
     return wgpu_device

@@ -9,7 +9,7 @@ from typing import Any
 from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.device import WRAPPED, Device, check_usable, describe_buffer
-from wgslice.gpu.host import as_buffer, as_encoder, owner_of
+from wgslice.gpu.host import as_buffer, as_encoder, owner_of, type_name
 from wgslice.gpu.protocols import Buffer, Texture
 from wgslice.gpu.sink import sink
 from wgslice.layout import Layout, whole_words
@@ -27,7 +27,7 @@ def checked_buffer(value: Any, remedy: str) -> Buffer:
     """Return the buffer that a value is; raise TypeError if it is none."""
     buffer = as_buffer(value)
     if buffer is None:
-        raise TypeError(f"of type {type(value).__name__}: must be a wgpu.GPUBuffer; {remedy}")
+        raise TypeError(f"of type {type_name(value)}: must be a wgpu.GPUBuffer; {remedy}")
     return buffer
 
 
@@ -36,7 +36,7 @@ def checked_encoder(device: Device, value: Any, *, or_pass: bool = False) -> Any
     encoder = as_encoder(value, or_pass=or_pass)
     if encoder is None:
         kinds = "a wgpu.GPUCommandEncoder" + " or an open wgpu.GPUComputePassEncoder" * or_pass
-        raise TypeError(f"encoder is of type {type(value).__name__}: must be {kinds}")
+        raise TypeError(f"encoder is of type {type_name(value)}: must be {kinds}")
     if owner_of(encoder) is not device.wgpu_device:
         raise ValueError(f"the command encoder is not on {device}: create it on that device")
     return encoder

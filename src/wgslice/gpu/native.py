@@ -68,6 +68,7 @@ __all__ = [
     "set_map_state",
     "submit",
     "translated_errors",
+    "type_name",
     "wait_done",
 ]
 
@@ -247,6 +248,11 @@ def host_versions() -> dict[str, str]:
     from wgpu.backends import wgpu_native
 
     return {"wgpu": str(wgpu.__version__), "wgpu-native": str(wgpu_native.__version__)}
+
+
+def type_name(value: object) -> str:
+    """Return the name of a value's type for errors."""
+    return type(value).__name__
 
 
 def owner_of(handle: Any) -> GPUDevice:

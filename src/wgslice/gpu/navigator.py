@@ -29,6 +29,10 @@ CANNOT_WAIT = (
     "this call has to wait for the GPU, and this browser cannot suspend Python here: make the device by "
     "`await wg.Device.request_async()` and read tensors by `await x.numpy_async()`"
 )
+READ = (
+    "`wg.from_buffer(buffer, shape, dtype).numpy()` and `wg.from_texture(texture).numpy()` read, and "
+    "`numpy_async()` where calls cannot wait"
+)
 SOFTWARE = ("swiftshader", "llvmpipe", "lavapipe", "microsoft basic render driver")
 
 # Smaller buffers come from memory that the browser holds; to wait for its answer costs some 100 us.
@@ -115,13 +119,11 @@ class Handle:
     """A handle, which names what has the members that it lacks."""
 
     def __getattr__(self, name: str) -> NoReturn:
-        kind = type(self).__name__
-        raise AttributeError(
-            f"the browser's {kind} has no {name!r}: its attribute `js` is JavaScript's {kind}, which has all "
-            "of WebGPU",
-            name=name,
-            obj=self,
-        )
+        if name.startswith("_"):  # a mark that may be absent
+            raise AttributeError(name)
+        kind = next(each.__name__ for each in type(self).__mro__ if each.__name__.startswith("GPU"))
+        remedy = READ if name.startswith(("read_", "map_")) else f"JavaScript's {kind} is its attribute `js`"
+        raise AttributeError(f"the browser's {kind} has no {name!r}: {remedy}", name=name, obj=self)
 
 
 class GPUAdapter(Handle):
@@ -277,7 +279,7 @@ class GPUQueue(Handle):
         js().writeBuffer(self.js, buffer.js, buffer_offset, memoryview(data))
 
 
-class GPUBuffer:
+class GPUBuffer(Handle):
     """A buffer, whose memory is freed when the last reference to it is dropped."""
 
     def __init__(
@@ -345,7 +347,7 @@ class GPUTexture(Handle):
             self.js.destroy()
 
 
-class GPUBindGroup:
+class GPUBindGroup(Handle):
     """A bind group, which holds its buffers."""
 
     def __init__(self, handle: Any, buffers: Sequence[Any]) -> None:
@@ -353,7 +355,7 @@ class GPUBindGroup:
         self.buffers = buffers
 
 
-class GPUCommandBuffer:
+class GPUCommandBuffer(Handle):
     """Finished commands, which hold what they use."""
 
     def __init__(self, handle: Any, used: list[Any]) -> None:

@@ -19,6 +19,7 @@ from wgslice.gpu.host import (
     copy_texels,
     owner_of,
     translated_errors,
+    type_name,
 )
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, Place, Region, Texture, TextureUsage
 from wgslice.gpu.recording import BoundCopy, BoundLayout, Recorder, place
@@ -45,7 +46,7 @@ def checked_texture(value: Any) -> tuple[Texture, Device]:
     """Return the texture that a caller's value is, and its device; raise TypeError if it is none."""
     texture = as_texture(value)
     if texture is None:
-        raise TypeError(f"texture is of type {type(value).__name__}: must be a wgpu.GPUTexture")
+        raise TypeError(f"texture is of type {type_name(value)}: must be a wgpu.GPUTexture")
     return texture, owning_device(texture)
 
 
