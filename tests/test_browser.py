@@ -166,8 +166,14 @@ for step in range(2):
     device = await wg.Device.request_async()
     x = wg.asarray(np.arange(12).reshape(3, 4))
 print(wg.default_device() is device, (await x[::-1, 1].numpy_async()).tolist())
+try:
+    wg.tune()
+except RuntimeError as error:
+    print(error)
 """
-    assert page.run(program) == "True\nTrue\nTrue [9, 5, 1]"
+    *results, tune = page.run(program).splitlines()
+    assert results == ["True", "True", "True [9, 5, 1]"]
+    assert tune.startswith("tune: copies that are timed have to be waited for")
 
 
 def test_handles_of_javascript_are_accepted(page: tab.Tab) -> None:
@@ -276,6 +282,27 @@ print(np.array_equal(out, a[::-2]), wg.selftest(wg.default_device()).passed)
 """
     page.load()
     assert page.run(program) == "True True"
+
+
+def test_tune_measures_on_the_tabs_clock_and_its_result_is_kept(page: tab.Tab) -> None:
+    tuned = """
+import js, json, wgslice as wg
+tuning = wg.tune()
+print(tuning.path, tuning.costs.copy_s > 1e-9)
+js.localStorage.setItem("costs", json.dumps(tuning.as_json()))
+"""
+    assert page.run(tuned).endswith("\nNone True")
+    page.load()
+    kept = """
+import js, os
+with open("costs.json", "w") as file:
+    file.write(js.localStorage.getItem("costs"))
+os.environ["WGSLICE_PROFILE"] = "costs.json"
+
+import wgslice as wg
+print(wg.default_device().limits.profile.costs.origin)
+"""
+    assert "scaled to what `wgslice tune` measured" in page.run(kept)
 
 
 def test_sizes_beyond_31_bits_are_planned(page: tab.Tab) -> None:

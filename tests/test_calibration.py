@@ -10,6 +10,7 @@ import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from wgslice.calibration.measure import (
     ROW_NBYTES,
     compare_constants,
     constants_of,
+    measure_constants,
     with_constants,
 )
 from wgslice.calibration.store import (
@@ -176,13 +178,22 @@ def test_a_comparison_finds_possible_constants(device: wg.Device) -> None:
 def test_a_comparison_without_difference_finds_no_factor(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, vanishing: str
 ) -> None:
-    def seconds(_: wg.Device, plan: wg.Plan, __: object) -> float:
+    def seconds(_: wg.Device, plan: wg.Plan, *__: object) -> float:
         copies = sum(step.source.size for step in buffer_copies_of(plan))
         if (vanishing == "buffer copies") == bool(copies):
             return 1e-3
         return 1e-6 * (copies or max(only_dispatch(plan).share.workgroups))
 
     monkeypatch.setattr("wgslice.calibration.measure.seconds", seconds)
+    assert compare_constants(device) == {}
+
+
+def test_a_coarse_clock_finds_no_copy_that_takes_no_time(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wgslice.calibration.measure.perf_counter", lambda: perf_counter() // 1e-4 * 1e-4)
+    monkeypatch.setattr("wgslice.calibration.measure.TUNED_ROUNDS", 3)
+    assert measure_constants(device, lambda *_: None)["copy_s"] > 1e-9
     assert compare_constants(device) == {}
 
 

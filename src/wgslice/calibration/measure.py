@@ -37,6 +37,7 @@ ROW_NBYTES, WORD_NBYTES = 4096, 4
 TYPICAL_NBYTES = 2**20  # copied by the dispatch that defines the shader bandwidth of a cost model
 
 MANY_COPIES, SMALL_NBYTES = 128, 256
+MIN_TICKS = 100  # of the clock, that a timing lasts at least: a browser's clock may tick every 100 us
 MIN_S = 1e-9  # lower bound of a difference of two timings, so that noise makes no parameter zero
 
 # A comparison takes at most MAX_S after the compilation of one pipeline; other processes may be running.
@@ -110,10 +111,12 @@ def compare_constants(device: Device) -> dict[str, float]:
 
 
 def compared_once(device: Device) -> dict[str, float]:
-    """Measure the constants of a comparison; empty if limits are small or timings say nothing."""
+    """Measure the constants of a comparison; empty if limits, the clock or timings do not allow it."""
     limits = device.limits
     workgroups = rows_dispatch(COMPARED_NBYTES, limits).share.workgroups
     if limits.binding_nbytes < COMPARED_NBYTES or max(workgroups) > limits.workgroups:
+        return {}
+    if MIN_TICKS * tick_s() > MAX_S / 10:
         return {}
     best = measure(device, COMPARED_NBYTES, COMPARED_ROUNDS, pause_s=PAUSE_S, max_s=MAX_S)
     differences = (("many copies", "one copy"), ("large dispatch", "small dispatch"))
@@ -151,6 +154,7 @@ def measure(
     places = [Place(sink().create_buffer(device, max(nbytes, MANY_COPIES * SMALL_NBYTES))) for _ in range(2)]
     report(0, "compilation")
     seconds(device, plans["large dispatch"], places)
+    least_s = MIN_TICKS * tick_s()
     best, begun = dict.fromkeys(plans, inf), perf_counter()
     for number in range(rounds):
         if number:
@@ -160,7 +164,7 @@ def measure(
             sleep(pause_s)
         for name, plan in plans.items():
             report(number / rounds, name)
-            best[name] = min(best[name], seconds(device, plan, places))
+            best[name] = min(best[name], seconds(device, plan, places, least_s))
     report(1, "")
     return best
 
@@ -179,12 +183,25 @@ def constants(best: Mapping[str, float], nbytes: int) -> dict[str, float]:
     }
 
 
-def seconds(device: Device, plan: Plan, places: list[Place]) -> float:
-    """Record and submit a plan, wait for it, and return the elapsed seconds."""
+def seconds(device: Device, plan: Plan, places: list[Place], least_s: float = 0.0) -> float:
+    """Return the seconds to record, submit and wait for a plan: the mean of as many as take `least_s`."""
     device.pipelines.prepare(plan)
-    start = perf_counter()
-    recorder = Recorder(device)
-    recorder.add(plan, places)
-    recorder.submit()
-    device.synchronize()
-    return perf_counter() - start
+    start, elapsed_s, count = perf_counter(), 0.0, 0
+    while not count or elapsed_s < least_s:
+        recorder = Recorder(device)
+        recorder.add(plan, places)
+        recorder.submit()
+        device.synchronize()
+        elapsed_s, count = perf_counter() - start, count + 1
+    return elapsed_s / count
+
+
+def tick_s() -> float:
+    """Return the shortest of a few steps of the clock."""
+    ticks = []
+    for _ in range(5):
+        begun = now = perf_counter()
+        while now == begun:
+            now = perf_counter()
+        ticks.append(now - begun)
+    return min(ticks)

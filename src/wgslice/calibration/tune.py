@@ -27,6 +27,11 @@ from wgslice.gpu.host import can_wait
 from wgslice.gpu.sink import RUNNING, using
 from wgslice.plans.profiles import Costs, Profile
 
+CANNOT_TUNE = (
+    "tune: copies that are timed have to be waited for, and this browser cannot suspend Python here; plans use "
+    "the shipped cost model"
+)
+
 compared: dict[Machine, Record] = {}  # comparisons of this process
 
 
@@ -161,9 +166,13 @@ def tune(
         The device is lost.
     OutOfDeviceMemory
         The device has no memory for the buffers of the measurement.
+    RuntimeError
+        Calls cannot wait, in a browser that cannot suspend WebAssembly.
     """
     with named("tune"):
         device = checked_device(device)
+    if not can_wait():
+        raise RuntimeError(CANNOT_TUNE)
     report = progress or (lambda _, __: None)
     record = recorded(device.adapter, lambda: measure_constants(device, report))
     plan_by(device, record)
