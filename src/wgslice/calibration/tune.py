@@ -28,8 +28,8 @@ from wgslice.gpu.sink import RUNNING, using
 from wgslice.plans.profiles import Costs, Profile
 
 CANNOT_TUNE = (
-    "tune: copies that are timed have to be waited for, and this browser cannot suspend Python here; plans use "
-    "the shipped cost model"
+    "tune: copies that are timed have to be waited for, and this browser cannot suspend Python here; plans "
+    "use the shipped cost model"
 )
 
 compared: dict[Machine, Record] = {}  # comparisons of this process

@@ -19,16 +19,7 @@ from typing import Any, NamedTuple, cast
 from wgslice.errors import DeviceLostError, OutOfDeviceMemory
 from wgslice.gpu.cffi_types import parse_types
 from wgslice.gpu.placeholder import Placeholder
-from wgslice.gpu.protocols import (
-    LOST,
-    BindGroup,
-    BoundRange,
-    Buffer,
-    BytesCopy,
-    GPUDevice,
-    Region,
-    Texture,
-)
+from wgslice.gpu.protocols import LOST, BindGroup, BoundRange, Buffer, BytesCopy, GPUDevice, Region, Texture
 
 # What a host offers: `host` re-exports it.
 __all__ = [
