@@ -285,6 +285,7 @@ print(np.array_equal(out, a[::-2]), wg.selftest(wg.default_device()).passed)
 
 
 def test_tune_measures_on_the_tabs_clock_and_its_result_is_kept(page: tab.Tab) -> None:
+    page.load()
     tuned = """
 import js, json, wgslice as wg
 tuning = wg.tune()
