@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from math import inf
 from pathlib import Path
 
@@ -14,8 +15,24 @@ from rich.console import Console
 from bench.cases import CASES, Case
 from bench.contest import Outcome, Process
 from bench.entries import RIVALS, entries
-from bench.family import run_family
 from bench.schedule import contest, say_what_is_left, scheduled
+
+# Options of other benchmarks: what they do, and the function, whose module is imported then: it loads wgpu.
+INSTEAD = {
+    "family": ("time windows, gradients and batches", "family", "run_family"),
+    "boxes": ("time windows of different sizes", "family", "run_family"),
+    "stream": ("time streams between files", "stream", "run_stream"),
+    "graphs": ("time graphs of ONNX operators", "family", "run_family"),
+    "costs": ("time what comes once, and calls of each size", "costs", "run_costs"),
+    "overheads": (
+        "time what calls and key-value caches cost the host, transfers and textures",
+        "overheads",
+        "run_overheads",
+    ),
+    "compilers": ("ask GPU compilers about the kernels; needs node", "compilers.report", "run_compilers"),
+    "regret": ("time every strategy that plans choose from, and compare", "regret", "run_regret"),
+    "cliffs": ("time every function that moves elements against bare kernels", "cliffs", "run_cliffs"),
+}
 
 
 def main() -> int:
@@ -58,43 +75,12 @@ def run() -> int:
 
 
 def run_instead(console: Console, arguments: argparse.Namespace) -> bool:
-    """Run another benchmark than the slices if asked to; modules that load wgpu are imported there."""
-    families = {
-        "family": ("windows", "insertions", "gradients", "batches"),
-        "boxes": ("boxes", "put_back", "paddings"),
-        "graphs": ("graphs",),
-    }
-    for name, kinds in families.items():
-        if getattr(arguments, name):
-            run_family(console, arguments, kinds, name)
+    """Run another benchmark than the slices if asked to."""
+    for option, (_, module, function) in INSTEAD.items():
+        if getattr(arguments, option):
+            getattr(import_module(f"bench.{module}"), function)(console, arguments)
             return True
-    if arguments.compilers:
-        from bench.compilers.report import run_compilers
-
-        run_compilers(console)
-    elif arguments.costs:
-        from bench.costs import measure_costs, show_costs
-
-        show_costs(console, measure_costs(console))
-    elif arguments.overheads:
-        from bench.overheads import measure_overheads, show_overheads
-
-        show_overheads(console, measure_overheads())
-    elif arguments.cliffs:
-        from bench.cliffs import run_cliffs
-
-        run_cliffs(console, arguments)
-    elif arguments.regret:
-        from bench.regret import run_regret
-
-        run_regret(console, arguments)
-    elif arguments.stream:
-        from bench.stream import run_stream
-
-        run_stream(console, arguments)
-    else:
-        return False
-    return True
+    return False
 
 
 def conclude(
@@ -157,31 +143,8 @@ def parse() -> argparse.Namespace:
         metavar="SECONDS",
         help="of a run of cases: rounds become fewer, what does not fit in is left out; no bound by default",
     )
-    parser.add_argument("--family", action="store_true", help="time windows, gradients and batches instead")
-    parser.add_argument("--boxes", action="store_true", help="time windows of different sizes instead")
-    parser.add_argument("--stream", action="store_true", help="time streams between files instead")
-    parser.add_argument("--graphs", action="store_true", help="time graphs of ONNX operators instead")
-    parser.add_argument(
-        "--costs", action="store_true", help="time what comes once, and calls of each size, instead"
-    )
-    parser.add_argument(
-        "--overheads",
-        action="store_true",
-        help="time what calls and key-value caches cost the host, transfers and textures, instead",
-    )
-    parser.add_argument(
-        "--compilers", action="store_true", help="ask GPU compilers about the kernels instead; needs node"
-    )
-    parser.add_argument(
-        "--regret",
-        action="store_true",
-        help="instead, time every strategy that plans choose from, and compare",
-    )
-    parser.add_argument(
-        "--cliffs",
-        action="store_true",
-        help="instead, time every function that moves elements against bare kernels",
-    )
+    for option, (text, *_) in INSTEAD.items():
+        parser.add_argument(f"--{option}", action="store_true", help=f"instead, {text}")
     cliffs = parser.add_argument_group("with --cliffs")
     cliffs.add_argument("--only", default="", metavar="TEXT", help="rows that have it in their names")
     cliffs.add_argument("--tiny", action="store_true", help="tensors of 32 x 32, against a copy: host cost")

@@ -27,7 +27,7 @@ import wgslice as wg
 import wgslice.array_api as xp
 from bench.cliffs_page import DTYPES, draw_cliffs, exceeding, report
 from bench.report import RESULTS, about, keep, stem_of, write_json
-from bench.rivals.ours import describe, device
+from bench.rivals.ours import describe, device, dispatch, submit_pass
 from bench.schedule import Schedule
 
 __all__ = ["Ceilings", "Operands", "Row", "measure", "rows", "run_cliffs"]
@@ -230,17 +230,7 @@ def bare_kernel(code: str, buffers: Sequence[Any], workgroups: int) -> Callable[
     pipeline = made.create_compute_pipeline(layout="auto", compute=compute)
     entries = [{"binding": number, "resource": {"buffer": buffer}} for number, buffer in enumerate(buffers)]
     bind_group = made.create_bind_group(layout=pipeline.get_bind_group_layout(0), entries=entries)
-
-    def run() -> None:
-        encoder = made.create_command_encoder()
-        compute_pass = encoder.begin_compute_pass()
-        compute_pass.set_pipeline(pipeline)
-        compute_pass.set_bind_group(0, bind_group)
-        compute_pass.dispatch_workgroups(workgroups)
-        compute_pass.end()
-        made.queue.submit([encoder.finish()])
-
-    return run
+    return lambda: submit_pass(lambda encoder: dispatch(encoder, pipeline, bind_group, (workgroups,)))
 
 
 def best_time(action: Callable[[], Any], seconds: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -14,7 +15,7 @@ import wgslice as wg
 from bench.processes import Start, start
 from bench.schedule import Schedule
 
-__all__ = ["measure_costs", "pays_from", "show_costs"]
+__all__ = ["measure_costs", "pays_from", "run_costs", "show_costs"]
 
 PROCESSES = 3
 GPU_ROUNDS = 8
@@ -67,6 +68,11 @@ print("[]", flush=True)
 FROM_START = ("first slice of a process", "first dispatch of a process, bare wgpu")
 BEYOND = "first slice of a process beyond wgpu's own start"
 KEPT = ", kernel kept by the driver"
+
+
+def run_costs(console: Console, _: Namespace) -> None:
+    """Measure and print."""
+    show_costs(console, measure_costs(console))
 
 
 def measure_costs(console: Console) -> dict[str, Any]:

@@ -118,8 +118,17 @@ CONTESTS: dict[str, tuple[Sequence[Case], list[tuple[str, str, str, str]]]] = {
 }
 
 
-def run_family(console: Console, arguments: argparse.Namespace, kinds: Sequence[str], name: str) -> None:
-    """Run some kinds of tasks; store the results of a complete run under a name."""
+# The kinds of tasks by the option that asks for them, which names the results too.
+FAMILIES = {
+    "family": ("windows", "insertions", "gradients", "batches"),
+    "boxes": ("boxes", "put_back", "paddings"),
+    "graphs": ("graphs",),
+}
+
+
+def run_family(console: Console, arguments: argparse.Namespace) -> None:
+    """Run the kinds of tasks that are asked for; store the results of a complete run."""
+    name, kinds = next((name, kinds) for name, kinds in FAMILIES.items() if getattr(arguments, name))
     kept: dict[str, Any] = {}
     chosen = {
         kind: [task for task in CONTESTS[kind][0] if re.search(arguments.cases, task.name)] for kind in kinds

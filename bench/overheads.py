@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from argparse import Namespace
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -17,14 +18,14 @@ from rich.console import Console
 
 import wgslice as wg
 from bench.report import MEBIBYTE
-from bench.rivals.ours import device
+from bench.rivals.ours import device, dispatch, submit_pass
 from bench.way_back import BY_SIZE, SIZES, STARTS, start_times, transfers
 from wgslice.gpu.pipelines import Bound
 from wgslice.gpu.protocols import Place
 from wgslice.plans.plan import Plan
 from wgslice.plans.steps import Dispatch
 
-__all__ = ["measure_overheads", "show_overheads"]
+__all__ = ["measure_overheads", "run_overheads", "show_overheads"]
 
 ROUNDS = 8
 CACHED_ROWS = 512, 1024, 2048, 4096  # as in https://github.com/ml-explore/mlx/pull/4019, which grows arrays
@@ -32,6 +33,11 @@ IMAGES = (1920, 1080), (1000, 1000), (1366, 768)  # only the first one's rows ar
 STORAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 COPIED = wgpu.TextureUsage.COPY_SRC | wgpu.TextureUsage.COPY_DST
 STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+def run_overheads(console: Console, _: Namespace) -> None:
+    """Measure and print."""
+    show_overheads(console, measure_overheads())
 
 
 def measure_overheads() -> dict[str, float]:
@@ -143,17 +149,15 @@ def replay_times() -> dict[str, float]:
     calls = recorded_calls(lambda encoder: program.record(encoder, x=x))
     assert len(calls) == 20, "every copy is one dispatch"
 
-    def bare() -> None:
-        encoder = device.wgpu_device.create_command_encoder()
-        compute_pass = encoder.begin_compute_pass()
-        for pipeline, bind_group, workgroups in calls:
-            compute_pass.set_pipeline(pipeline)
-            compute_pass.set_bind_group(0, bind_group)
-            compute_pass.dispatch_workgroups(*workgroups)
-        compute_pass.end()
-        device.wgpu_device.queue.submit([encoder.finish()])
+    def bare(compute_pass: Any) -> None:
+        for call in calls:
+            dispatch(compute_pass, *call)
 
-    actions = {"captured": lambda: program(x=x), "bare wgpu": bare, "one by one": lambda: copies(x)}
+    actions = {
+        "captured": lambda: program(x=x),
+        "bare wgpu": lambda: submit_pass(bare),
+        "one by one": lambda: copies(x),
+    }
     named = {f"20 copies of 16 x 32, {name}": action for name, action in actions.items()}
     return best_times(named, 30)
 
@@ -194,9 +198,7 @@ class ByHand:
         entries = [{"binding": number, "resource": resource} for number, resource in enumerate(resources)]
         bind_group = device.wgpu_device.create_bind_group(layout=self.layout, entries=entries)
         compute_pass = encoder.begin_compute_pass()
-        compute_pass.set_pipeline(self.pipeline)
-        compute_pass.set_bind_group(0, bind_group)
-        compute_pass.dispatch_workgroups(*self.step.share.workgroups)
+        dispatch(compute_pass, self.pipeline, bind_group, self.step.share.workgroups)
         compute_pass.end()
 
 
@@ -245,17 +247,11 @@ def cache_steps(rows: int) -> dict[str, Callable[[], Any]]:
 
     def record_bare(compute_pass: Any) -> None:
         for bind_group in bind_groups:
-            compute_pass.set_pipeline(command.pipeline)
-            compute_pass.set_bind_group(0, bind_group)
-            compute_pass.dispatch_workgroups(*command.workgroups)
+            dispatch(compute_pass, command.pipeline, bind_group, command.workgroups)
 
     def step(recorded: Callable[[Any], None]) -> None:
         device.queue.write_buffer(place.buffer, 0, np.array([0, 0, 100, 0], np.int32))
-        encoder = device.wgpu_device.create_command_encoder()
-        compute_pass = encoder.begin_compute_pass()
-        recorded(compute_pass)
-        compute_pass.end()
-        device.queue.submit([encoder.finish()])
+        submit_pass(recorded)
 
     return {
         "step of 20 caches": lambda: step(record),

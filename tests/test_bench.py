@@ -62,10 +62,7 @@ def test_cases_are_distinct_and_span_what_they_should() -> None:
 
 @pytest.mark.first_adapter
 @pytest.mark.parametrize("case", [TINY, TINY_PERMUTE], ids=["slice", "permute"])
-def test_a_slice_is_verified_and_timed_on_every_contender(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, case: Case
-) -> None:
-    monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
+def test_a_slice_is_verified_and_timed_on_every_contender(named: wg.Device, case: Case) -> None:
     processes = [Process(entry) for entry in entries([])]
     try:
         outcomes = run_case(case, processes, rounds=2, turn=0.0)
@@ -77,9 +74,9 @@ def test_a_slice_is_verified_and_timed_on_every_contender(
         assert outcome.failure == ""
         assert len(outcome.times) == 2
     for name in (OURS, "slice1.wgsl", COPY):
-        assert_clocked(outcomes[name], device)
+        assert_clocked(outcomes[name], named)
     assert outcomes[OURS].note.startswith("coalesced")
-    assert processes[0].description["adapter"] == str(device.adapter)
+    assert processes[0].description["adapter"] == str(named.adapter)
 
 
 def test_what_a_rivals_process_loads_needs_no_wgslice() -> None:
@@ -334,12 +331,13 @@ def test_small_cases_come_first_and_none_is_out_of_place(monkeypatch: pytest.Mon
 
 
 def test_a_run_that_is_cut_short_is_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    chosen = Namespace(cases="", rivals=[], rounds=1, turn=0.0, budget=0.0)
+    asked = {"family": False, "boxes": False, "graphs": True}
+    chosen = Namespace(cases="", rivals=[], rounds=1, turn=0.0, budget=0.0, **asked)
     monkeypatch.setattr("bench.family.RESULTS", tmp_path)
     console = Console(record=True, width=200)
-    run_family(console, chosen, ("gradients",), "family")
+    run_family(console, chosen)
     text = console.export_text()
-    assert f"not run, since 0 s were over: {GRADIENTS[0].name}; " in text
+    assert f"not run, since 0 s were over: {GRAPHS[0].name}; " in text
     assert "not kept" in text
     assert not list(tmp_path.iterdir())
 
@@ -363,9 +361,8 @@ def test_results_name_driver_processor_and_cores() -> None:
 
 @on_one_adapter
 def test_streams_are_timed_against_numpy(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    named: wg.Device, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
     stream = importlib.import_module("bench.stream")  # asks for its device when it is imported
     source = stream.make_source(tmp_path / "source.npy", (12, 16, 16))
     for window in stream.STREAMS[2:]:
@@ -381,9 +378,8 @@ def test_streams_are_timed_against_numpy(
 
 @on_one_adapter
 def test_costs_are_measured_from_the_first_import_on(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+    named: wg.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
     costs = importlib.import_module("bench.costs")  # asks for its device when it is imported
     monkeypatch.setattr(costs, "PROCESSES", 1)
     monkeypatch.setattr(costs, "ROWS", [1, 64])
@@ -401,7 +397,7 @@ def test_costs_are_measured_from_the_first_import_on(
     assert measured["start_s"][costs.FROM_START[0]] > sum(measured["once_s"][name] for name in costs.NAMES)
     assert [call["nbytes"] for call in measured["calls"]] == [1024, 65536]
     assert all(call["wgslice_s"] > 0 < call["numpy_s"] for call in measured["calls"])
-    clocked = "timestamp-query" in device.adapter.handle.features
+    clocked = "timestamp-query" in named.adapter.handle.features
     assert all(call.get("gpu_s", 0) > 0 if clocked else "gpu_s" not in call for call in measured["calls"])
     costs.show_costs(console, measured)
     shown = console.export_text()
@@ -486,10 +482,7 @@ def test_patches_on_a_grid_are_adjacent() -> None:
     ],
     ids=["windows", "insertions", "gradients", "batches", "boxes", "put_back", "paddings", "graphs"],
 )
-def test_the_family_is_verified_and_timed(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, kind: str, tasks: list[Case]
-) -> None:
-    monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
+def test_the_family_is_verified_and_timed(named: wg.Device, kind: str, tasks: list[Case]) -> None:
     contenders = [place for place in CONTESTS[kind][1] if not place[1]]
     processes = [Process(entry_of(*place)) for place in contenders]
     try:
@@ -502,9 +495,9 @@ def test_the_family_is_verified_and_timed(
         for outcome in outcomes.values():
             assert outcome.failure == ""
             assert len(outcome.times) == 2
-        assert_clocked(outcomes[contenders[0][0]], device)
+        assert_clocked(outcomes[contenders[0][0]], named)
         over = speed_ups(outcomes)
         assert list(over) == [name for name, *_ in contenders]
         assert next(iter(over.values())) == 1.0
         assert shown["speed_up_over"] == over
-    assert kept["contenders"][contenders[0][0]]["adapter"] == str(device.adapter)
+    assert kept["contenders"][contenders[0][0]]["adapter"] == str(named.adapter)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +151,7 @@ def test_missing_requirements_are_named(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setattr(report, "NPM", tmp_path)
     for message in ("needs node", "naga is not installed"):
         console = Console(record=True, width=200)
-        report.run_compilers(console)
+        report.run_compilers(console, Namespace())
         assert message in console.export_text()
         found.pop(0)
 

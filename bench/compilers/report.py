@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ STATISTICS: dict[str, tuple[bool, tuple[str, ...]]] = {
 }
 
 
-def run_compilers(console: Console) -> None:
+def run_compilers(console: Console, _: Namespace) -> None:
     """Compile all variants by the installed drivers, print a table and store it."""
     node = shutil.which("node")
     if node is None:

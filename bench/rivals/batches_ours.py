@@ -23,14 +23,9 @@ class Indexed(Clocked):
         self.indices: Any = order.indices
         self.out = self.x
 
-    def run(self) -> None:
-        """Take, wait."""
+    def start(self) -> None:
+        """Take."""
         self.out = self.x[self.indices]
-        device.synchronize()
-
-    def result(self) -> NDArray[Any]:
-        """The output of the last run."""
-        return self.out.numpy()
 
 
 class IndexedOnGpu(Indexed):
@@ -50,10 +45,9 @@ class Extracted(Indexed):
         self.offsets = np.zeros((order.count, array.ndim), np.int64)
         self.offsets[:, 0] = order.indices
 
-    def run(self) -> None:
-        """Extract, wait."""
+    def start(self) -> None:
+        """Extract."""
         self.out = wg.extract_windows(self.x, self.offsets, self.sizes)
-        device.synchronize()
 
 
 class Copied(BufferCopy):
@@ -62,7 +56,7 @@ class Copied(BufferCopy):
     def __init__(self, array: NDArray[Any], order: Order) -> None:
         super().__init__(order.of(array), Cut(tuple(range(array.ndim)), ()))
 
-    def run(self) -> None:
-        """Copy, wait."""
+    def start(self) -> None:
+        """Copy."""
         self.out = wg.empty(self.x.shape, self.x.dtype, device=device)
-        super().run()
+        super().start()

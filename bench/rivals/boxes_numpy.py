@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.boxes import Boxes, PutBack
-from bench.rivals.numpy_ import describe
+from bench.rivals.numpy_ import Written, describe
 
 __all__ = ["Assigned", "Loop", "describe"]
 
 
-class Loop:
+class Loop(Written):
     """A slice copied for each box."""
 
     def __init__(self, array: NDArray[Any], boxes: Boxes) -> None:
@@ -28,7 +28,7 @@ class Loop:
         return np.concatenate([box.reshape(-1) for box in self.out])
 
 
-class Assigned:
+class Assigned(Written):
     """An assignment for each box."""
 
     def __init__(self, array: NDArray[Any], task: PutBack) -> None:
@@ -39,7 +39,3 @@ class Assigned:
         """Write."""
         for window, box in zip(self.windows, self.listed, strict=True):
             self.out[window] = box
-
-    def result(self) -> NDArray[Any]:
-        """The array that was written."""
-        return self.out

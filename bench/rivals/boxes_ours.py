@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 import wgslice as wg
 from bench.boxes import Boxes, PutBack, indices
 from bench.cases import Cut
-from bench.rivals.ours import BufferCopy, Clocked, describe, device
+from bench.rivals.ours import BufferCopy, Clocked, Loop, describe, device
 
 __all__ = [
     "Assigned",
@@ -36,10 +36,9 @@ class Extract(Clocked):
         self.x = wg.asarray(array, device=device)
         self.places = boxes.places(array.shape)
 
-    def run(self) -> None:
-        """Extract, wait."""
+    def start(self) -> None:
+        """Extract."""
         self.out = wg.extract_windows(self.x, *self.places)
-        device.synchronize()
 
     def result(self) -> NDArray[Any]:
         """The output of the last run, without gaps."""
@@ -51,7 +50,7 @@ class Extract(Clocked):
         return np.concatenate([packed[start : start + window.size] for start, window in parts])
 
 
-class SliceLoop(Extract):
+class SliceLoop(Loop, Extract):
     """A slice copied for each box, into the same places."""
 
     def __init__(self, array: NDArray[Any], boxes: Boxes) -> None:
@@ -62,14 +61,10 @@ class SliceLoop(Extract):
         self.packed = self.out[0].base
         self.packed[...] = 0
 
-    def run(self) -> None:
-        """Copy, wait."""
+    def start(self) -> None:
+        """Copy."""
         for out, window in zip(self.out, self.windows, strict=True):
             out[...] = self.x[window]
-        device.synchronize()
-
-    def gpu_seconds(self) -> None:
-        """Return nothing, since thousands of submissions have no single plan."""
 
 
 class SlicesInOne(SliceLoop):
@@ -85,10 +80,9 @@ class SlicesInOne(SliceLoop):
 
         self.program = wg.capture(copies, x=self.x, packed=self.packed)
 
-    def run(self) -> None:
-        """Replay, wait."""
+    def start(self) -> None:
+        """Replay."""
         self.program(x=self.x, packed=self.packed)
-        device.synchronize()
 
 
 class Equal(Clocked):
@@ -99,10 +93,9 @@ class Equal(Clocked):
         self.x = wg.asarray(array, device=device)
         self.offsets, self.size = boxes.equal(array.shape)
 
-    def run(self) -> None:
-        """Extract, wait."""
+    def start(self) -> None:
+        """Extract."""
         self.out = wg.extract_windows(self.x, self.offsets, self.size)
-        device.synchronize()
 
     def result(self) -> NDArray[Any]:
         """Return what the task expects, if these windows are NumPy's."""
@@ -151,27 +144,18 @@ class Insert(Clocked):
         self.listed = task.split(self.packed)
         self.out = wg.zeros(task.shape, array.dtype, device=device)
 
-    def run(self) -> None:
-        """Write, wait."""
+    def start(self) -> None:
+        """Write."""
         wg.insert_windows(self.out, self.offsets, self.listed, overlap="last")
-        device.synchronize()
-
-    def result(self) -> NDArray[Any]:
-        """Return the tensor that was written."""
-        return self.out.numpy()
 
 
-class Assigned(Insert):
+class Assigned(Loop, Insert):
     """An assignment for each box."""
 
-    def run(self) -> None:
-        """Write, wait."""
+    def start(self) -> None:
+        """Write."""
         for window, box in zip(self.windows, self.listed, strict=True):
             self.out[window] = box
-        device.synchronize()
-
-    def gpu_seconds(self) -> None:
-        """Return nothing, since thousands of submissions have no single plan."""
 
 
 class AssignedInOne(Insert):
@@ -186,10 +170,9 @@ class AssignedInOne(Insert):
 
         self.program = wg.capture(assignments, packed=self.packed, out=self.out)
 
-    def run(self) -> None:
-        """Replay, wait."""
+    def start(self) -> None:
+        """Replay."""
         self.program(packed=self.packed, out=self.out)
-        device.synchronize()
 
 
 class Padded(Insert):
@@ -199,7 +182,6 @@ class Padded(Insert):
         self.listed = [box[0] for box in task.split(wg.asarray(array, device=device))]
         self.size = task.shape[1:]
 
-    def run(self) -> None:
-        """Join, wait."""
+    def start(self) -> None:
+        """Join."""
         self.out = wg.pad_windows(self.listed, self.size)
-        device.synchronize()

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from torch.nn.utils.rnn import pad_sequence
 
 from bench.boxes import Boxes, PutBack
-from bench.rivals.torch_ import describe
+from bench.rivals.torch_ import Written, describe
 
 __all__ = ["Assigned", "Loop", "Padded", "describe"]
 
 
-class Loop:
+class Loop(Written):
     """A slice copied for each box."""
 
     def __init__(self, array: NDArray[Any], boxes: Boxes) -> None:
@@ -30,7 +30,7 @@ class Loop:
         return np.concatenate([box.numpy().reshape(-1) for box in self.out])
 
 
-class Assigned:
+class Assigned(Written):
     """An assignment for each box."""
 
     def __init__(self, array: NDArray[Any], task: PutBack) -> None:
@@ -41,11 +41,6 @@ class Assigned:
         """Write."""
         for window, box in zip(self.windows, self.listed, strict=True):
             self.out[window] = box
-
-    def result(self) -> NDArray[Any]:
-        """The array that was written."""
-        result: NDArray[Any] = self.out.numpy()
-        return result
 
 
 class Padded(Assigned):

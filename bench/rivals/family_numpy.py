@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.rivals.numpy_ import describe
+from bench.rivals.numpy_ import Written, describe
 from bench.tasks import Crops, Gradient, Inserts, Order
 
 __all__ = ["Assigned", "Indexed", "InsertLoop", "Loop", "SlidingWindows", "describe"]
 
 
-class Loop:
+class Loop(Written):
     """A slice assigned for each window."""
 
     def __init__(self, array: NDArray[Any], crops: Crops) -> None:
@@ -26,10 +26,6 @@ class Loop:
         array, out, backwards = self.array, self.out, self.backwards
         for number, (window, flipped) in enumerate(self.windows):
             out[number] = array[window][backwards] if flipped else array[window]
-
-    def result(self) -> NDArray[Any]:
-        """The output."""
-        return self.out
 
 
 class SlidingWindows(Loop):
@@ -51,7 +47,7 @@ class SlidingWindows(Loop):
             self.out[self.flipped] = self.out[self.flipped][:, *self.backwards]
 
 
-class InsertLoop:
+class InsertLoop(Written):
     """An assignment for each window."""
 
     def __init__(self, array: NDArray[Any], inserts: Inserts) -> None:
@@ -65,12 +61,8 @@ class InsertLoop:
         for number, (window, flipped) in enumerate(self.windows):
             out[window] = array[number][backwards] if flipped else array[number]
 
-    def result(self) -> NDArray[Any]:
-        """Return the array that was written."""
-        return self.out
 
-
-class Indexed:
+class Indexed(Written):
     """A batch indexed by an array."""
 
     def __init__(self, array: NDArray[Any], order: Order) -> None:
@@ -80,13 +72,8 @@ class Indexed:
         """Take."""
         self.out = self.array[self.indices]
 
-    def result(self) -> NDArray[Any]:
-        """The output."""
-        result: NDArray[Any] = self.out
-        return result
 
-
-class Assigned:
+class Assigned(Written):
     """Zeros, then an assignment."""
 
     def __init__(self, array: NDArray[Any], gradient: Gradient) -> None:
@@ -97,7 +84,3 @@ class Assigned:
         """Write."""
         self.out[...] = 0
         self.out[self.key] = self.g
-
-    def result(self) -> NDArray[Any]:
-        """The output."""
-        return self.out

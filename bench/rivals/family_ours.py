@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import wgslice as wg
-from bench.rivals.ours import Clocked, describe, device
+from bench.rivals.ours import Clocked, Loop, describe, device
 from bench.tasks import Crops, Gradient, Inserts
 from wgslice.dialects.basic import numpy_index
 from wgslice.plans.copy import SliceGradPlanner
@@ -40,14 +40,9 @@ class Extract(Clocked):
         self.strides = crops.directions(array.ndim)
         self.out = wg.empty((crops.count, *self.sizes), array.dtype, device=device)
 
-    def run(self) -> None:
-        """Extract, wait."""
+    def start(self) -> None:
+        """Extract."""
         wg.extract_windows(self.x, self.offsets, self.sizes, self.strides, out=self.out)
-        device.synchronize()
-
-    def result(self) -> NDArray[Any]:
-        """The output of the last run."""
-        return self.out.numpy()
 
 
 class ExtractOnGpu(Extract):
@@ -58,17 +53,13 @@ class ExtractOnGpu(Extract):
         self.offsets = wg.asarray(self.offsets.astype(np.int32), device=device)
 
 
-class SliceLoop(Extract):
+class SliceLoop(Loop, Extract):
     """A call of `slice1` for each window."""
 
-    def run(self) -> None:
-        """Slice, wait."""
+    def start(self) -> None:
+        """Slice."""
         for number, (offset, stride) in enumerate(zip(self.offsets, self.strides, strict=True)):
             wg.slice1(self.x, offset, self.sizes, stride, out=self.out[number])
-        device.synchronize()
-
-    def gpu_seconds(self) -> None:
-        """Return nothing, since thousands of submissions have no single plan."""
 
 
 class Insert(Clocked):
@@ -80,14 +71,9 @@ class Insert(Clocked):
         self.offsets: Any = inserts.crops.offsets(inserts.shape)
         self.strides = inserts.crops.directions(len(inserts.shape))
 
-    def run(self) -> None:
-        """Write, wait."""
+    def start(self) -> None:
+        """Write."""
         wg.insert_windows(self.out, self.offsets, self.batch, self.strides, overlap="last")
-        device.synchronize()
-
-    def result(self) -> NDArray[Any]:
-        """Return the tensor that was written."""
-        return self.out.numpy()
 
 
 class ExtractBack(Extract):
@@ -115,15 +101,10 @@ class SliceGrad(Clocked):
         self.out = wg.asarray(np.ones(gradient.shape, array.dtype), device=device)
         self.limits = replace(device.limits, profile=self.profile)
 
-    def run(self) -> None:
-        """Write, wait."""
+    def start(self) -> None:
+        """Write."""
         device.limits = self.limits
         wg.slice_grad(self.g, *self.window, output_sizes=self.shape, out=self.out)
-        device.synchronize()
-
-    def result(self) -> NDArray[Any]:
-        """The output of the last run."""
-        return self.out.numpy()
 
     def note(self) -> str:
         """The plan in a line."""

@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bench.rivals.torch_ import SAME_BITS, describe
+from bench.rivals.torch_ import SAME_BITS, Written, describe
 from bench.tasks import Crops, Gradient, Inserts, Order
 
 __all__ = ["Assigned", "Indexed", "InsertLoop", "Loop", "Unfolded", "describe"]
 
 
-class Loop:
+class Loop(Written):
     """A slice copied for each window, with `flip` if it is reversed."""
 
     def __init__(self, array: NDArray[Any], crops: Crops) -> None:
@@ -27,11 +27,6 @@ class Loop:
         array, out, last = self.array, self.out, self.last
         for number, (window, flipped) in enumerate(self.windows):
             out[number] = array[window].flip(last) if flipped else array[window]
-
-    def result(self) -> NDArray[Any]:
-        """The output."""
-        result: NDArray[Any] = self.out.numpy()
-        return result
 
 
 class Unfolded(Loop):
@@ -54,7 +49,7 @@ class Unfolded(Loop):
             self.out[self.flipped] = self.out[self.flipped].flip(1 + self.last)
 
 
-class InsertLoop:
+class InsertLoop(Written):
     """A window copied into a slice for each of them, with `flip` if it is reversed."""
 
     def __init__(self, array: NDArray[Any], inserts: Inserts) -> None:
@@ -68,13 +63,8 @@ class InsertLoop:
         for number, (window, flipped) in enumerate(self.windows):
             out[window] = array[number].flip(last) if flipped else array[number]
 
-    def result(self) -> NDArray[Any]:
-        """Return the tensor that was written."""
-        result: NDArray[Any] = self.out.numpy()
-        return result
 
-
-class Indexed:
+class Indexed(Written):
     """A batch indexed by a tensor."""
 
     def __init__(self, array: NDArray[Any], order: Order) -> None:
@@ -84,13 +74,8 @@ class Indexed:
         """Take."""
         self.out = self.array[self.indices]
 
-    def result(self) -> NDArray[Any]:
-        """The output."""
-        result: NDArray[Any] = self.out.numpy()
-        return result
 
-
-class Assigned:
+class Assigned(Written):
     """Zeros, then an assignment."""
 
     def __init__(self, array: NDArray[Any], gradient: Gradient) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.rivals.numpy_ import describe
+from bench.rivals.numpy_ import Written, describe
 
 __all__ = ["InMemory", "describe"]
 
 
-class InMemory:
+class InMemory(Written):
     """Operator by operator."""
 
     def __init__(self, array: NDArray[Any], graph: Any) -> None:
@@ -20,8 +20,4 @@ class InMemory:
 
     def run(self) -> None:
         """Run."""
-        self.y = np.ascontiguousarray(self.graph.of(self.array))
-
-    def result(self) -> NDArray[Any]:
-        """The output of the last run."""
-        return self.y
+        self.out = np.ascontiguousarray(self.graph.of(self.array))

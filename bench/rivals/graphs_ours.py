@@ -21,17 +21,10 @@ class OnDevice(Clocked):
     def __init__(self, array: NDArray[Any], graph: Any) -> None:
         self.prepared = wgslice.onnx.prepare(parsed_model(array, graph), device)
         self.x: Any = wg.asarray(array, device=device)
-        self.y: Any = None
 
-    def run(self) -> None:
-        """Run, wait."""
-        (self.y,) = self.prepared.run_on_device([self.x])
-        device.synchronize()
-
-    def result(self) -> NDArray[Any]:
-        """The output of the last run."""
-        result: NDArray[Any] = self.y.numpy()
-        return result
+    def start(self) -> None:
+        """Run."""
+        (self.out,) = self.prepared.run_on_device([self.x])
 
     def note(self) -> str:
         """Device memory of the last run."""
@@ -45,10 +38,9 @@ class Captured(OnDevice):
         super().__init__(array, graph)
         self.program = wg.capture(lambda x: self.prepared.run_on_device([x]), x=self.x)
 
-    def run(self) -> None:
-        """Run, wait."""
-        (self.y,) = self.program(x=self.x)
-        device.synchronize()
+    def start(self) -> None:
+        """Run."""
+        (self.out,) = self.program(x=self.x)
 
 
 class InMemory(OnDevice):
@@ -60,8 +52,8 @@ class InMemory(OnDevice):
 
     def run(self) -> None:
         """Run, with upload and readback."""
-        (self.y,) = self.prepared.run([self.x])
+        (self.out,) = self.prepared.run([self.x])
 
     def result(self) -> NDArray[Any]:
         """The output of the last run."""
-        return np.asarray(self.y)
+        return np.asarray(self.out)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bench.cases import Cut
 
-__all__ = ["Allocating", "Given", "describe"]
+__all__ = ["Allocating", "Given", "Written", "describe"]
 
 
 def describe() -> dict[str, str]:
@@ -17,7 +17,18 @@ def describe() -> dict[str, str]:
     return {"numpy": np.__version__}
 
 
-class Allocating:
+class Written:
+    """Work that leaves its output in an array."""
+
+    out: Any
+
+    def result(self) -> NDArray[Any]:
+        """The output of the last run."""
+        result: NDArray[Any] = self.out
+        return result
+
+
+class Allocating(Written):
     """`ascontiguousarray(x.transpose(axes)[key])`."""
 
     def __init__(self, array: NDArray[Any], cut: Cut) -> None:
@@ -26,13 +37,8 @@ class Allocating:
 
     def run(self) -> None:
         """Slice."""
-        self.out = self.view.copy(
-            order="C"
-        )  # what ascontiguousarray does; it returns packed views as they are
-
-    def result(self) -> NDArray[Any]:
-        """The output."""
-        return self.out
+        # What ascontiguousarray does; it returns packed views as they are.
+        self.out = self.view.copy(order="C")
 
 
 class Given(Allocating):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from unittest.mock import patch
 
@@ -23,7 +23,18 @@ from wgslice.plans.plan import Plan
 from wgslice.plans.problem import span_of, split
 from wgslice.plans.steps import Dispatch, dispatch_of
 
-__all__ = ["BufferCopy", "Clocked", "Slice1Kernel", "Wgslice", "describe", "device", "stopwatch"]
+__all__ = [
+    "BufferCopy",
+    "Clocked",
+    "Loop",
+    "Slice1Kernel",
+    "Wgslice",
+    "describe",
+    "device",
+    "dispatch",
+    "stopwatch",
+    "submit_pass",
+]
 
 TIMESTAMPS = "timestamp-query"
 
@@ -97,16 +108,51 @@ class Stopwatch:
 stopwatch = Stopwatch() if TIMESTAMPS in device.wgpu_device.features else None
 
 
+def dispatch(compute_pass: Any, pipeline: Any, bind_group: Any, workgroups: Sequence[int]) -> None:
+    """Record a dispatch by bare wgpu."""
+    compute_pass.set_pipeline(pipeline)
+    compute_pass.set_bind_group(0, bind_group)
+    compute_pass.dispatch_workgroups(*workgroups)
+
+
+def submit_pass(record: Callable[[Any], None]) -> None:
+    """Submit a pass that a function records."""
+    encoder = device.wgpu_device.create_command_encoder()
+    compute_pass = encoder.begin_compute_pass()
+    record(compute_pass)
+    compute_pass.end()
+    device.queue.submit([encoder.finish()])
+
+
 class Clocked:
-    """Work that the GPU's own clock can time."""
+    """Work that the GPU's own clock can time, and that leaves its output in a tensor."""
+
+    out: Any
+
+    def start(self) -> None:
+        """Do it, without waiting."""
+        raise NotImplementedError
 
     def run(self) -> None:
         """Do it, wait."""
-        raise NotImplementedError
+        self.start()
+        device.synchronize()
+
+    def result(self) -> NDArray[Any]:
+        """The output of the last run."""
+        result: NDArray[Any] = self.out.numpy()
+        return result
 
     def gpu_seconds(self) -> float | None:
         """One more run, timed by the GPU itself, where it has timestamps."""
         return stopwatch.seconds(self.run) if stopwatch else None
+
+
+class Loop(Clocked):
+    """Thousands of submissions, which have no single plan for the GPU's clock to time."""
+
+    def gpu_seconds(self) -> None:
+        """Return nothing."""
 
 
 class Recorded(Clocked):
@@ -121,16 +167,11 @@ class Recorded(Clocked):
         """Record the work."""
         raise NotImplementedError
 
-    def run(self) -> None:
-        """Record, submit, wait."""
+    def start(self) -> None:
+        """Record, submit."""
         encoder = device.new_encoder()
         self.record(encoder)
         device.submit(encoder)
-        device.synchronize()
-
-    def result(self) -> NDArray[Any]:
-        """The output of the last run."""
-        return self.out.numpy()
 
 
 class Wgslice(Recorded):
@@ -150,10 +191,9 @@ class Wgslice(Recorded):
         """Record the operator."""
         self.operator.record(encoder, input=self.x, output=self.out)
 
-    def run(self) -> None:
-        """Call the operator, wait."""
+    def start(self) -> None:
+        """Call the operator."""
         self.operator(self.x, out=self.out)
-        device.synchronize()
 
     def note(self) -> str:
         """The plan in a line."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bench.cases import Cut
 from bench.rivals.keys import written_out
 
-__all__ = ["Cpu", "Cuda", "describe"]
+__all__ = ["Cpu", "Cuda", "Written", "describe"]
 
 SAME_BITS = {"uint16": np.int16, "uint32": np.int32, "uint64": np.int64}  # what its kernels lack
 
@@ -37,6 +37,17 @@ def forwards(key: Any, shape: tuple[int, ...]) -> tuple[tuple[int | slice, ...],
         positive.append(slice(taken.start, taken.stop, taken.step))
         axis += 1
     return tuple(positive), flipped
+
+
+class Written:
+    """Work that leaves its output in a tensor of PyTorch's."""
+
+    out: Any
+
+    def result(self) -> NDArray[Any]:
+        """The output of the last run."""
+        result: NDArray[Any] = self.out.numpy()
+        return result
 
 
 class Cpu:
