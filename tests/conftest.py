@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,9 +23,12 @@ from tempfile import mkdtemp
 import pytest
 from helpers import ADAPTERS, LARGE_PACKAGES, MEASURED, adapter_id
 from hypothesis import HealthCheck, settings
+from running import MODULE_OF, Compile, Limit, by_step, recording
 
 import wgslice as wg
 from wgslice.calibration.store import folder
+from wgslice.gpu.pipelines import Pipelines
+from wgslice.plans.kernels import Kernel
 
 collect_ignore = ["suites"]  # their tests run in the environment of `run suites` only
 
@@ -80,6 +84,44 @@ def in_tier(item: pytest.Item, tier: str) -> bool:
 @pytest.fixture(scope="session", params=ADAPTERS, ids=adapter_id)
 def device(request: pytest.FixtureRequest) -> wg.Device:
     return wg.Device.request(request.param)
+
+
+@pytest.fixture
+def default(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> wg.Device:
+    """The device as the default one of this process."""
+    monkeypatch.setattr("wgslice.gpu.device.default_devices", [device])
+    return device
+
+
+@pytest.fixture
+def named(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> wg.Device:
+    """The device as the one that the environment names, to processes that the test starts too."""
+    monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
+    return device
+
+
+@pytest.fixture
+def limit(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> Limit:
+    """Sets limits of the device until the test ends: `limit(binding_nbytes=1024)`."""
+    return lambda **changes: monkeypatch.setattr(device, "limits", replace(device.limits, **changes))
+
+
+@pytest.fixture
+def compile_modules(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> Compile:
+    """Lets the device compile other modules for its kernels, each anew, until the test ends."""
+
+    def compile(module: Callable[[Kernel], str]) -> None:
+        monkeypatch.setattr(MODULE_OF, by_step(module))
+        monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
+
+    return compile
+
+
+@pytest.fixture
+def recorded() -> Iterator[list[wg.Plan]]:
+    """The plans that the test records, in their order."""
+    with recording() as plans:
+        yield plans
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
@@ -86,6 +86,13 @@ def random_bytes(nbytes: int, seed: int = 0) -> Bytes:
     return np.random.default_rng(seed).integers(0, 256, nbytes, np.uint8)
 
 
+def random_array(shape: Sequence[int], dtype: Any, seed: int = 0) -> Any:
+    """Any bits of a dtype; bool has two values only."""
+    element = np.dtype(dtype)
+    raw = random_bytes(int(np.prod(shape, dtype=int)) * element.itemsize, seed)
+    return (raw & 1 if element.kind == "b" else raw).view(element).reshape(shape)
+
+
 def whole_words(nbytes: int) -> int:
     return -(-nbytes // 4) * 4
 
@@ -149,6 +156,25 @@ def check_bytes(ours: Bytes, expected: Bytes) -> None:
     assert ours.size == expected.size
     different = np.flatnonzero(ours != expected)
     assert different.size == 0, f"{different.size} bytes differ, first at {different[0]} of {ours.size}"
+
+
+def check_refused(
+    call: Callable[..., Any],
+    arguments: Mapping[str, Any],
+    made: Mapping[str, Callable[[], Any]],
+    error: type[Exception],
+    message: str,
+    written: Any,
+) -> None:
+    """A call raises, its name first, and leaves a buffer as it is; arguments may name what is made first."""
+    before = read_buffer(written)
+    given = {
+        name: made[value]() if isinstance(value, str) and value in made else value
+        for name, value in arguments.items()
+    }
+    with pytest.raises(error, match=f"^{call.__name__}: .*{message}"):
+        call(**given)
+    check_bytes(read_buffer(written), before)
 
 
 def all_windows(size: int) -> Iterable[Window]:

@@ -7,17 +7,25 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-import pytest
-from helpers import COPY_DST, COPY_SRC, STORAGE, Bytes, make_buffer, random_bytes, whole_words
+from helpers import (
+    COPY_DST,
+    COPY_SRC,
+    STORAGE,
+    Bytes,
+    check_bytes,
+    make_buffer,
+    random_bytes,
+    read_buffer,
+    whole_words,
+)
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from numpy.typing import NDArray
 
 import wgslice as wg
-from wgslice.gpu import recording
 from wgslice.layout import Layout
 
-__all__ = ["INTEGERS", "Placed", "any_keys", "outcome", "placed", "recorded_plans"]
+__all__ = ["INTEGERS", "Placed", "any_keys", "outcome", "placed"]
 
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 
@@ -38,6 +46,10 @@ class Placed(NamedTuple):
     array: Any
     tensor: wg.Tensor
 
+    def check(self) -> None:
+        """Whatever NumPy did to its memory has been done to the buffer."""
+        check_bytes(read_buffer(self.buffer), self.content)
+
 
 def placed(
     device: wg.Device, layout: Layout, dtype: str, usage: int = STORAGE | COPY_SRC | COPY_DST
@@ -52,20 +64,6 @@ def placed(
     buffer = make_buffer(device, content, usage)
     x = wg.from_buffer(buffer, layout.sizes, dtype, offset=layout.offset * width, strides=layout.strides)
     return Placed(content, buffer, array, x)
-
-
-def recorded_plans(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The plans that are recorded from now on."""
-    plans: list[Any] = []
-    place = recording.place
-
-    def placing(*arguments: Any, **options: Any) -> Any:
-        found = place(*arguments, **options)
-        plans.append(found[0])
-        return found
-
-    monkeypatch.setattr(recording, "place", placing)
-    return plans
 
 
 @st.composite

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 import wgslice as wg
 
+GATHERED = "wgslice.numpy_protocol.moving.MAX_GATHERED"  # elements, few of which one gather takes
 DTYPES = ["bool", "uint8", "int16", "float16", "float32", "int64", "complex64", "complex128"]
 
 

@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from helpers import Bytes, make_buffer, random_bytes, read_buffer
 
 import wgslice as wg
-from wgslice.gpu.pipelines import Pipelines
 from wgslice.gpu.protocols import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.gpu.sink import BoundPlan, Sink
@@ -21,10 +20,11 @@ from wgslice.plans.steps import OnGrid
 from wgslice.shaders import kernel_module, module_of
 
 __all__ = [
-    "compiling",
+    "Compile",
+    "Limit",
     "counted",
     "created",
-    "recorded_plans",
+    "recording",
     "run_on_gpu",
     "run_side_by_side",
     "side_by_side",
@@ -32,6 +32,10 @@ __all__ = [
 
 
 MODULE_OF = "wgslice.gpu.pipelines.module_of"
+
+# Types of fixtures: they set limits of the device by name, and the modules that it compiles.
+Limit: TypeAlias = Callable[..., None]
+Compile: TypeAlias = Callable[[Callable[[Kernel], str]], None]
 
 
 def by_step(module: Callable[[Kernel], str]) -> Callable[[OnGrid], str]:
@@ -45,14 +49,9 @@ def by_step(module: Callable[[Kernel], str]) -> Callable[[OnGrid], str]:
     return of
 
 
-def compiling(monkeypatch: pytest.MonkeyPatch, device: wg.Device, module: Callable[[Kernel], str]) -> None:
-    """Let a device compile other modules for its kernels, each anew."""
-    monkeypatch.setattr(MODULE_OF, by_step(module))
-    monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
-
-
-def recorded_plans(monkeypatch: pytest.MonkeyPatch) -> list[wg.Plan]:
-    """The plans that are recorded from now on, in their order."""
+@contextmanager
+def recording() -> Iterator[list[wg.Plan]]:
+    """Collects the plans that are recorded meanwhile, in their order."""
     found: list[wg.Plan] = []
     record = Sink.record
 
@@ -60,8 +59,9 @@ def recorded_plans(monkeypatch: pytest.MonkeyPatch) -> list[wg.Plan]:
         found.append(bound.plan)
         record(self, encoder, bound, write)
 
-    monkeypatch.setattr(Sink, "record", remember)
-    return found
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Sink, "record", remember)
+        yield found
 
 
 def run_on_gpu(device: wg.Device, plan: wg.Plan, *sides: Bytes) -> Bytes:
@@ -98,17 +98,17 @@ def side_by_side(device: wg.Device, parts: Sequence[Bytes]) -> tuple[Bytes, list
 
 
 @contextmanager
-def created(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
+def created() -> Iterator[Counter[str]]:
     """Counts the calls of wgpu's native functions that make objects of a device."""
     from wgpu.backends.wgpu_native._api import libf
 
     names = [name for name in vars(libf) if name.startswith("wgpuDeviceCreate")]
-    with counted(monkeypatch, libf, names) as made:
+    with counted(libf, names) as made:
         yield made
 
 
 @contextmanager
-def counted(monkeypatch: pytest.MonkeyPatch, target: Any, names: Sequence[str]) -> Iterator[Counter[str]]:
+def counted(target: Any, names: Sequence[str]) -> Iterator[Counter[str]]:
     """Counts the calls of methods of an object."""
     counts: Counter[str] = Counter()
 
@@ -119,7 +119,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, target: Any, names: Sequence[str]) 
 
         return count
 
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         for name in names:
             patch.setattr(target, name, counting(name, getattr(target, name)))
         yield counts

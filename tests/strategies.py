@@ -4,20 +4,88 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
-from helpers import WIDTHS, Window, elements_of
+from helpers import (
+    COPY_DST,
+    COPY_SRC,
+    DTYPES,
+    GUARD,
+    STORAGE,
+    WIDTHS,
+    Bytes,
+    Window,
+    copied,
+    elements_of,
+    make_buffer,
+    random_bytes,
+    read_buffer,
+    record,
+    whole_words,
+)
 from hypothesis import strategies as st
 
+import wgslice as wg
 from wgslice.layout import Layout
 
 MAX_ELEMENTS = 1500
 MAX_OF_LARGE = 200_000  # elements: rows for many invocations that take several elements each
 
 
+class BetweenBuffers:
+    """A call that reads one buffer of the caller's own and writes another; layouts in elements."""
+
+    width: int  # bytes of an element
+    seed: int
+
+    @property
+    def sides(self) -> tuple[Layout, Layout]:
+        """What is read, and what is written."""
+        raise NotImplementedError
+
+    @property
+    def usage(self) -> int:
+        """Of both buffers."""
+        return STORAGE | COPY_SRC | COPY_DST
+
+    @property
+    def dtype(self) -> str:
+        return DTYPES[self.width]
+
+    @property
+    def described(self) -> tuple[wg.TensorDesc, wg.TensorDesc]:
+        """Both sides for a descriptor."""
+        read, written = (wg.TensorDesc(self.dtype, side.sizes, side.strides) for side in self.sides)
+        return read, written
+
+    def buffers(self) -> tuple[Bytes, Bytes]:
+        """Distinct bytes of whole vectors, and guard bytes behind them that must not change."""
+        source, target = (
+            random_bytes((whole_words(side.stop * self.width) + 15) // 16 * 16 + GUARD, self.seed + number)
+            for number, side in enumerate(self.sides)
+        )
+        return source, target
+
+    def whole_nbytes(self, side: str) -> int:
+        """The capacity of a buffer that ends with the last whole vector of a side."""
+        return self.sides[("source", "target").index(side)].stop * self.width // 16 * 16
+
+    def recorded(self, device: wg.Device, descriptor: Any, **bindings: Any) -> Bytes:
+        """The written buffer after a compiled descriptor was recorded; the other ends with its elements."""
+        read, written = self.sides
+        content, before = self.buffers()
+        source = make_buffer(device, content[: whole_words(read.stop * self.width)], self.usage)
+        target = make_buffer(device, before, self.usage)
+        bindings |= {"input": (source, read.offset * self.width)}
+        bindings |= {"output": (target, written.offset * self.width)}
+        record(device, device.compile(descriptor), **bindings)
+        return read_buffer(target)
+
+
 @dataclass(frozen=True)
-class Case:
-    """One Slice1 on buffers of the caller's own; layouts in elements of `width` bytes."""
+class Case(BetweenBuffers):
+    """One Slice1 on buffers of the caller's own."""
 
     width: int
     input: Layout
@@ -25,6 +93,22 @@ class Case:
     output: Layout
     copyable: bool  # whether the buffers' usages allow buffer copies
     seed: int
+
+    @property
+    def sides(self) -> tuple[Layout, Layout]:
+        return self.input, self.output
+
+    @property
+    def usage(self) -> int:
+        return STORAGE | (COPY_SRC | COPY_DST) * self.copyable
+
+    @property
+    def descriptor(self) -> wg.Slice1:
+        return wg.Slice1(*self.described, *self.window[:3])
+
+    def expected(self, source: Bytes, target: Bytes) -> Bytes:
+        """The written buffer after NumPy copied the window."""
+        return copied(source, self.source, target, self.output, self.width)
 
     @property
     def source(self) -> Layout:

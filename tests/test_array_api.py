@@ -302,13 +302,12 @@ def test_tensors_move_between_devices(device: wg.Device) -> None:
         xp.concat([x, moved])
 
 
-def test_inspection(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wgslice.gpu.device.default_devices", [device])
+def test_inspection(default: wg.Device) -> None:
     info, strictly = xp.__array_namespace_info__(), strict.__array_namespace_info__()
-    assert info.default_device() is device
-    assert info.devices() == (device,)
+    assert info.default_device() is default
+    assert info.devices() == (default,)
     assert info.capabilities() == {**strictly.capabilities(), "max dimensions": 8}
-    assert {name: str(dtype) for name, dtype in info.default_dtypes(device=device).items()} == {
+    assert {name: str(dtype) for name, dtype in info.default_dtypes(device=default).items()} == {
         "real floating": "float64",
         "complex floating": "complex128",
         "integral": "int64",

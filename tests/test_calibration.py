@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,9 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import MEASURED
+from helpers import MEASURED, in_threads
 from planning import buffer_copies_of, costing, only_dispatch
-from running import recorded_plans
 
 import wgslice as wg
 from wgslice.calibration import tune
@@ -147,7 +145,7 @@ class Comparing:
 
 @pytest.mark.parametrize("key", [ROWS, np.s_[:, ::-2], np.s_[:5, :7], np.s_[2:]], ids=str)
 def test_the_explained_steps_are_the_objects_that_run(
-    device: wg.Device, kept: Path, monkeypatch: pytest.MonkeyPatch, key: Any
+    device: wg.Device, kept: Path, recorded: list[wg.Plan], key: Any
 ) -> None:
     """On a new device in the default configuration, from its first copy on, and on another one like it."""
     adapter = device.adapter
@@ -158,10 +156,9 @@ def test_the_explained_steps_are_the_objects_that_run(
     other = wg.Device.request(adapter)
     x = wg.asarray(X, device=made)
     explained = wg.explain(x[key])
-    with monkeypatch.context() as patched:
-        recorded = recorded_plans(patched)
-        for _ in range(2):
-            x[key].copy()
+    recorded.clear()
+    for _ in range(2):
+        x[key].copy()
     assert [plan.steps for plan in recorded] == [explained.steps] * 2
     assert str(wg.explain(wg.asarray(X, device=other)[key])) == str(explained)
 
@@ -326,11 +323,7 @@ def test_the_tuning_cache_is_preferred_to_a_comparison(comparing: Comparing, dev
 
 def test_threads_that_make_devices_compare_once(comparing: Comparing) -> None:
     made: list[wg.Device] = []
-    threads = [threading.Thread(target=lambda: made.append(comparing.device())) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(lambda _: made.append(comparing.device()))
     assert len({device.limits.profile.costs.origin for device in made}) == 1
     assert comparing.count == 1
 
@@ -523,16 +516,12 @@ def test_concurrent_writers_leave_one_whole_record(kept: Path) -> None:
     seen: list[Record | None] = []
     path = kept / MACHINE.file_name(compared=False)
 
-    def write(record: Record) -> None:
+    def write(number: int) -> None:
         for _ in range(20):
-            keep(record)
+            keep(records[number])
             seen.append(found(path))
 
-    threads = [threading.Thread(target=write, args=[record]) for record in records]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(write, len(records))
     assert all(record in records for record in seen)
     assert len(seen) == 160
     assert list(kept.iterdir()) == [path]

@@ -90,7 +90,7 @@ def test_an_explained_call_leaves_no_trace(
     tensors = Tensors(device)
     call = OPERATIONS[name](tensors)
     contents, before = tensors.contents(), state_of(device)
-    with placeholders(monkeypatch) as kept, created(monkeypatch) as made:
+    with placeholders(monkeypatch) as kept, created() as made:
         with suppress(wg.CaptureRefused):
             wg.explain(call)
         assert made.keys() <= {"wgpuDeviceCreateBindGroupLayout"}  # of a check for a lost device

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from planning import preferring
-from running import MODULE_OF, by_step
+from running import MODULE_OF, Limit, by_step
 
 import wgslice as wg
 from wgslice.cli import main
@@ -38,15 +37,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_adapters_marks_the_default(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
+def test_adapters_marks_the_default(named: wg.Device, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["adapters"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(wg.adapters())
     (default,) = [line for line in lines if line.startswith("* ")]
-    assert default.startswith(f"* {device.adapter}, {device.adapter.kind}")
+    assert default.startswith(f"* {named.adapter}, {named.adapter.kind}")
 
 
 def test_an_array_is_sliced(device: wg.Device, folder: Path) -> None:
@@ -117,7 +113,7 @@ def test_a_printed_kernel_is_a_complete_module(
 
 
 def test_a_printed_kernel_is_all_that_a_host_needs(
-    device: wg.Device, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    device: wg.Device, capsys: pytest.CaptureFixture[str], limit: Limit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The printed text in place of the one that the device would load."""
     printed = {}
@@ -127,7 +123,7 @@ def test_a_printed_kernel_is_all_that_a_host_needs(
     monkeypatch.setattr(MODULE_OF, by_step(printed.__getitem__))
     monkeypatch.setattr(device, "pipelines", type(device.pipelines)(device.wgpu_device))
     profile = preferring(device.limits.profile, Kernel.SHIFTED_ROWS, Kernel.WINDOW_ROWS)
-    monkeypatch.setattr(device, "limits", replace(device.limits, profile=profile))
+    limit(profile=profile)
     x = wg.asarray(PHOTO.reshape(-1), device=device)
     check_same(x[::-1].copy().numpy(), PHOTO.reshape(-1)[::-1])
     check_same(

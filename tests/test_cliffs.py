@@ -26,8 +26,7 @@ TINY = {"tiny": True, "rounds": 2, "turn": 0.0, "budget": inf, "limits": False}
 
 
 @pytest.fixture
-def cliffs(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
+def cliffs(named: wg.Device) -> ModuleType:
     return importlib.import_module("bench.cliffs")  # asks for its device when it is imported
 
 

@@ -30,17 +30,13 @@ import wgslice as wg
 
 __all__ = ["cluster"]
 
+pytestmark = pytest.mark.usefixtures("default")
+
 on_the_cluster = pytest.mark.xdist_group("dask")  # one process has it
 
 DTYPES = ["bool", "uint8", "int16", "float16", "float32", "float64", "complex128"]
 BORDERS = {"reflect": "symmetric", "periodic": "wrap", "nearest": "edge", 7: "constant"}
 Step = Callable[[Any, Any], Any]  # of `dask.array` or `numpy`, and an array of that
-
-
-@pytest.fixture(autouse=True)
-def default(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the tested device the default one."""
-    monkeypatch.setattr("wgslice.gpu.device.default_devices", [device])
 
 
 def chunks_of(shape: tuple[int, ...]) -> st.SearchStrategy[tuple[int, ...]]:

@@ -11,15 +11,11 @@ import pytest
 from helpers import (
     GUARD,
     check_bytes,
-    copied,
     make_buffer,
     random_bytes,
     read_buffer,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
-from strategies import Case, cases
 
 import wgslice as wg
 from wgslice import directml as dml
@@ -138,29 +134,6 @@ TYPES = {
     4: (dml.DML_TENSOR_DATA_TYPE_FLOAT32, dml.DML_TENSOR_DATA_TYPE_UINT32),
     8: (dml.DML_TENSOR_DATA_TYPE_FLOAT64, dml.DML_TENSOR_DATA_TYPE_INT64),
 }
-
-
-@given(case=cases().filter(lambda case: case.width < 16), data=st.data())
-def test_any_slice1_is_numpys(device: wg.Device, case: Case, data: st.DataObject) -> None:
-    """Any layout and window, at any offset, with no byte around the output changed."""
-    kind = data.draw(st.sampled_from(TYPES[case.width]))
-    input_desc = tensor(kind, case.input.sizes, case.input.strides)
-    output_desc = tensor(kind, case.output.sizes, case.output.strides)
-    nbytes = [desc.Desc.TotalTensorSizeInBytes for desc in (input_desc, output_desc) if desc.Desc]
-    offsets = [layout.offset * case.width for layout in (case.input, case.output)]
-    rooms = [-(-(offset + size) // 4) * 4 + GUARD for offset, size in zip(offsets, nbytes, strict=True)]
-    source, target = random_bytes(rooms[0], case.seed), random_bytes(rooms[1], case.seed + 1)
-    device_ml = dml.DMLCreateDevice(device)
-    window = case.window.offsets, case.window.sizes, case.window.strides
-    operator = device_ml.CreateOperator(slice1(input_desc, output_desc, *window))
-    compiled = device_ml.CompileOperator(operator)
-    table = table_for(device_ml, compiled)
-    output_buffer = make_buffer(device, target)
-    table.BindInputs(1, binding(make_buffer(device, source), offsets[0], nbytes[0]))
-    table.BindOutputs(1, binding(output_buffer, offsets[1], nbytes[1]))
-    recorder = device_ml.CreateCommandRecorder()
-    submitted(device, lambda encoder: recorder.RecordDispatch(encoder, compiled, table))
-    check_bytes(read_buffer(output_buffer), copied(source, case.source, target, case.output, case.width))
 
 
 def run(device: wg.Device, operator: dml.DML_OPERATOR_DESC, x: NDArray[Any], output_nbytes: int) -> Any:

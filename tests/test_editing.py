@@ -10,7 +10,7 @@ import pytest
 from helpers import check_same
 from hypothesis import given
 from hypothesis import strategies as st
-from moving import DTYPES, Pair, axis_of, check_moved, numbered, pairs, shapes, shares, submissions
+from moving import Pair, axis_of, check_moved, numbered, pairs, shapes, shares, submissions
 from numpy.typing import NDArray
 
 import wgslice as wg
@@ -184,17 +184,6 @@ def test_requests_are_refused_by_rule(
         call(x)
     assert not counted
     check_same(x.numpy(), numbered((2, 3), "int16"))
-
-
-@given(data=st.data())
-def test_block_is_numpys(device: wg.Device, data: st.DataObject) -> None:
-    """Rows of any heights, each of columns that share it."""
-    heights = data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=3))
-    widths = data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=3))
-    dtype = data.draw(st.sampled_from(DTYPES))
-    rows = [[data.draw(pairs(device, (2, height, width), dtype)) for width in widths] for height in heights]
-    tensors, arrays = ([[pair[side] for pair in row] for row in rows] for side in (0, 1))
-    check_moved(device, lambda: numpy.block(tensors), np.block(arrays))
 
 
 @given(data=st.data())

@@ -153,9 +153,8 @@ def test_shapes_are_parsed_and_elements_read_back(device: wg.Device) -> None:
 
 
 @on_one_adapter
-def test_operations_of_einops_own_tests(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operations_of_einops_own_tests(default: wg.Device) -> None:
     """What einops' tests, and patterns of other backends, call besides."""
-    monkeypatch.setattr("wgslice.gpu.device.default_devices", [device])
     backend = wgslice.einops.Backend()
     array = numbered((2, 1, 3), "int16")
     x = backend.from_numpy(array)

@@ -1,4 +1,4 @@
-"""The scripts `fuzz` and `soak`: what they find, what they print and what they keep."""
+"""Every call by every strategy; and the scripts `fuzz` and `soak`: what they find, print and keep."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from wgslice.plans.kernels import Kernel
 from wgslice.shaders import kernel_module
 
 
-@pytest.mark.first_adapter
-@pytest.mark.slow
+@pytest.mark.every_adapter
 @pytest.mark.parametrize("name", OPERATIONS)
 @given(data=st.data())
 def test_every_strategy_gives_numpys_bytes(device: wg.Device, name: str, data: st.DataObject) -> None:

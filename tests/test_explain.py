@@ -15,7 +15,6 @@ from helpers import COPY_SRC, STORAGE
 from hypothesis import given
 from hypothesis import strategies as st
 from planning import USUAL, favouring, names_of, planned_copy, planned_extraction, planned_gradient
-from running import recorded_plans
 
 import wgslice as wg
 from wgslice.layout import Layout
@@ -60,13 +59,10 @@ def test_a_descriptors_plan_is_the_compiled_ones(
 
 
 @pytest.mark.parametrize("key", [np.s_[1:, ::-2], np.s_[:, 1:], np.s_[2:4], np.s_[3, 5], np.s_[5:5]])
-def test_a_views_plan_is_what_its_copy_runs(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, key: Any
-) -> None:
+def test_a_views_plan_is_what_its_copy_runs(device: wg.Device, recorded: list[wg.Plan], key: Any) -> None:
     view = wg.asarray(np.arange(9 * 200, dtype=np.uint8).reshape(9, 200), device=device)[key]
     explained = wg.explain(view)
     assert explained.steps is wg.explain(view, device).steps
-    recorded = recorded_plans(monkeypatch)
     view.copy()
     assert [plan.steps for plan in recorded] == [explained.steps]
 
@@ -123,12 +119,12 @@ def test_a_view_of_too_many_elements_is_refused_as_its_copy_is(device: wg.Device
 
 @pytest.mark.parametrize("offset", [0, 1, 3, 16, 33])
 def test_views_in_unpadded_buffers_are_explained_as_copied(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, offset: int
+    device: wg.Device, recorded: list[wg.Plan], offset: int
 ) -> None:
     size = 332 + 4 * (offset // 4)
     buffer = device.wgpu_device.create_buffer(size=size, usage=STORAGE | COPY_SRC)
     view = wg.from_buffer(buffer, (300,), np.uint8, offset=offset)[::-1]
-    explained, recorded = wg.explain(view), recorded_plans(monkeypatch)
+    explained = wg.explain(view)
     view.copy()
     assert [plan.steps for plan in recorded] == [explained.steps]
 

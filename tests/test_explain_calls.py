@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from helpers import check_same
 from onnx import helper
-from running import recorded_plans
+from running import recording
 from wgpu.backends.wgpu_native._api import libf
 
 import wgslice as wg
@@ -143,7 +143,7 @@ class Reached(NamedTuple):
     submissions: int
 
 
-def reached(device: wg.Device, monkeypatch: pytest.MonkeyPatch, action: Callable[[], Any]) -> Reached:
+def reached(device: wg.Device, action: Callable[[], Any]) -> Reached:
     """Counts calls that reach a device while a block runs."""
     words: list[int] = []
     submitted: list[int] = []
@@ -161,8 +161,7 @@ def reached(device: wg.Device, monkeypatch: pytest.MonkeyPatch, action: Callable
         submitted.append(count)
         submit(queue, count, commands)
 
-    with monkeypatch.context() as patch:
-        plans = recorded_plans(patch)
+    with recording() as plans, pytest.MonkeyPatch.context() as patch:
         patch.setattr(device.queue, "write_buffer", noting_write)
         patch.setattr(device.pipelines, "constant", noting_constant)
         patch.setattr(libf, "wgpuQueueSubmit", noting_submit)
@@ -173,9 +172,9 @@ def reached(device: wg.Device, monkeypatch: pytest.MonkeyPatch, action: Callable
 WGPU = ("create_buffer", "create_buffer_with_data", "create_command_encoder", "create_compute_pipeline")
 
 
-def explained(device: wg.Device, monkeypatch: pytest.MonkeyPatch, asked: Call) -> wg.Explanation:
+def explained(device: wg.Device, asked: Call) -> wg.Explanation:
     """The explanation of a call, which must not reach the device."""
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         for owner, names in (
             (device.wgpu_device, WGPU),
             (device.queue, ("write_buffer",)),
@@ -187,15 +186,13 @@ def explained(device: wg.Device, monkeypatch: pytest.MonkeyPatch, asked: Call) -
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_is_explained_by_what_it_submits(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_call_is_explained_by_what_it_submits(device: wg.Device, name: str) -> None:
     x = wg.asarray(X, device=device)
     asked = CALLS[name](x)
-    explanation = explained(device, monkeypatch, asked)
+    explanation = explained(device, asked)
     check_same(x.numpy(), X)
-    again = explained(device, monkeypatch, asked)
-    ran = reached(device, monkeypatch, asked.run)
+    again = explained(device, asked)
+    ran = reached(device, asked.run)
     uploads = [step.nbytes for step in explanation.steps if not hasattr(step, "plans")]
     words = sum(-(-nbytes // 4) for nbytes in uploads)
     assert Reached([*map(str, explanation.plans)], words, len(explanation.submissions)) == ran
@@ -292,16 +289,13 @@ def test_a_change_has_the_strategy_and_time_of_the_changed_call(device: wg.Devic
     assert change.strip() not in str(fast)
 
 
-def test_plans_that_are_kept_are_the_objects_that_run(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plans_that_are_kept_are_the_objects_that_run(device: wg.Device, recorded: list[wg.Plan]) -> None:
     x = wg.asarray(X, device=device)
     operator_, asked = device.compile(CROP), call(wg.pad, x, 2, mode="wrap")
     explanations = wg.explain(operator_, x), asked.explained()
-    plans = recorded_plans(monkeypatch)
     operator_(x)
     asked.run()
-    assert [*explanations[0].plans, *explanations[1].plans] == plans
+    assert [*explanations[0].plans, *explanations[1].plans] == recorded
     assert explanations[0].plans == (operator_.plan,)
 
 
@@ -324,11 +318,9 @@ def test_results_and_later_runs_are_right_after_an_explanation(device: wg.Device
     check_same(x.numpy(), wanted)
 
 
-def test_explaining_a_large_result_allocates_no_memory(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_explaining_a_large_result_allocates_no_memory(device: wg.Device) -> None:
     x = wg.broadcast_to(wg.asarray(np.uint8(1), device=device), (2**15, 2**15))
-    explanation = explained(device, monkeypatch, call(wg.concat, [x[:, ::2], x[:, 1::2]]))
+    explanation = explained(device, call(wg.concat, [x[:, ::2], x[:, 1::2]]))
     assert explanation.nbytes == 2**30
     assert explanation.call == f"concat -> uint8 {(2**16, 2**14)}"
 

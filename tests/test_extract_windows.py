@@ -5,18 +5,17 @@ from __future__ import annotations
 import gc
 import re
 from dataclasses import dataclass, replace
-from math import inf, prod
+from math import prod
 from typing import Any, cast
 
 import numpy as np
 import pytest
 from changed_modules import clamped_module
 from helpers import (
-    DTYPES,
-    GUARD,
     WIDTHS,
     Bytes,
     check_bytes,
+    check_refused,
     check_same,
     default_tier,
     make_buffer,
@@ -25,14 +24,12 @@ from helpers import (
     read_buffer,
     record,
     view_bytes,
-    whole_words,
 )
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from planning import (
     USUAL,
-    by_strategy,
     dispatches_of,
     favouring,
     kernels_of,
@@ -44,8 +41,8 @@ from planning import (
     ranking,
 )
 from reference.plans import run_plan
-from running import compiling, run_on_gpu, run_side_by_side, side_by_side
-from strategies import nested_strides
+from running import Compile, Limit, run_side_by_side, side_by_side
+from strategies import BetweenBuffers, nested_strides
 from trials import Trial, of_the_tier
 
 import wgslice as wg
@@ -105,8 +102,8 @@ def numpy_windows(array: Any, offsets: Any, sizes: Any, strides: Any, fill: Any 
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
-    """Windows of an input of any layout; layouts in elements of `width` bytes."""
+class Case(BetweenBuffers):
+    """Windows of an input of any layout."""
 
     width: int
     input: Layout
@@ -117,16 +114,9 @@ class Case:
     output: Layout
     seed: int
 
-    def buffers(self) -> tuple[Bytes, Bytes]:
-        source = random_bytes((whole_words(self.input.stop * self.width) + 15) // 16 * 16 + GUARD, self.seed)
-        target = random_bytes(
-            (whole_words(self.output.stop * self.width) + 15) // 16 * 16 + GUARD, self.seed + 1
-        )
-        return source, target
-
     @property
-    def dtype(self) -> str:
-        return DTYPES[self.width]
+    def sides(self) -> tuple[Layout, Layout]:
+        return self.input, self.output
 
     def expected(self, source: Bytes, target: Bytes) -> Bytes:
         array = np.ascontiguousarray(view_bytes(source, self.input, self.width))
@@ -139,32 +129,13 @@ class Case:
         view_bytes(result, self.output, self.width)[...] = windows
         return result
 
-    def plan(
-        self,
-        limits: Limits,
-        *,
-        on_gpu: bool = False,
-        source_capacity_nbytes: float = inf,
-        target_capacity_nbytes: float = inf,
-    ) -> wg.Plan:
+    def plan(self, limits: Limits, **context: Any) -> wg.Plan:
         """The plan between two buffers, from their beginnings on."""
-        return planned_extraction(
-            limits,
-            self.input,
-            self.output,
-            self.width,
-            self.offsets,
-            self.sizes,
-            self.strides,
-            self.fill,
-            on_gpu=on_gpu,
-            source_capacity_nbytes=source_capacity_nbytes,
-            target_capacity_nbytes=target_capacity_nbytes,
-        )
+        windows = self.offsets, self.sizes, self.strides, self.fill
+        return planned_extraction(limits, self.input, self.output, self.width, *windows, **context)
 
-    def whole_nbytes(self, side: str) -> int:
-        """The capacity of a buffer that ends with the last whole vector of a side."""
-        return {"source": self.input, "target": self.output}[side].stop * self.width // 16 * 16
+    def descriptor(self, offsets: Any) -> wg.ExtractWindows:
+        return wg.ExtractWindows(*self.described, offsets, self.sizes, self.strides, self.fill)
 
 
 @st.composite
@@ -225,40 +196,6 @@ def tensor(device: wg.Device, content: Bytes, layout: Layout, dtype: str) -> wg.
     return wg.Tensor(device, make_buffer(device, content), np.dtype(dtype), layout)
 
 
-@pytest.mark.every_adapter
-@given(case=window_cases(), data=st.data())
-def test_any_windows_are_numpys(device: wg.Device, case: Case, data: st.DataObject) -> None:
-    """Offsets known or on the GPU, every byte of the output's buffer."""
-    source, target = case.buffers()
-    x = tensor(device, source, case.input, case.dtype)
-    out = tensor(device, target, case.output, case.dtype)
-    low, high = case.offsets.min(), case.offsets.max()
-    few = ("int64", "int32", "uint8")  # all of them have a test of their own; each is a pipeline to compile
-    kinds = [name for name in few if np.iinfo(name).min <= low and high <= np.iinfo(name).max]
-    offsets: Any = case.offsets.astype(data.draw(st.sampled_from(kinds)))
-    if data.draw(st.booleans()):
-        offsets = (
-            wg.asarray(np.repeat(offsets, 2, axis=1), device=device)[:, ::2]
-            if data.draw(st.booleans())
-            else wg.asarray(offsets, device=device)
-        )
-    arguments: dict[str, Any] = {
-        "offsets": offsets,
-        "sizes": case.sizes,
-        "strides": case.strides,
-        "fill": case.fill,
-    }
-    assert wg.extract_windows(x, **arguments, out=out) is out
-    expected = case.expected(source, target)
-    check_bytes(read_buffer(out.buffer), expected)
-    fresh = wg.extract_windows(x, **arguments)
-    assert fresh.is_packed
-    check_same(
-        fresh.numpy().view(f"V{case.width}"),
-        np.ascontiguousarray(view_bytes(expected, case.output, case.width)),
-    )
-
-
 SMALL_LIMITS = [(2**27, 65535), (8 * 32 + 16, 2), (16 * 32, 3)]  # largest binding, workgroups
 
 
@@ -272,52 +209,24 @@ SMALL_LIMITS = [(2**27, 65535), (8 * 32 + 16, 2), (16 * 32, 3)]  # largest bindi
 def test_reference_implementations_equal_numpy(
     case: Case, profile: Profile, small: tuple[int, int], on_gpu: bool, unpadded: str | None
 ) -> None:
-    source, target = case.buffers()
     limits = Limits(small[0], 32, small[1], profile)
     capacity = {} if unpadded is None else {f"{unpadded}_capacity_nbytes": case.whole_nbytes(unpadded)}
-    plan = case.plan(limits, on_gpu=on_gpu, **capacity)
+    check_in_numpy(case.plan(limits, on_gpu=on_gpu, **capacity), limits, case, case)
+
+
+def check_in_numpy(plan: wg.Plan, limits: Limits, case: Any, written: Any) -> None:
+    """The bindings of a plan and, by the reference implementations, all bytes that it writes."""
     assume(len(plan.steps) <= 500)
     check_bindings(plan, limits)
+    source, target = case.buffers()
     result = target.copy()
     run_plan(plan, source, result, case.offsets)
-    check_bytes(result, case.expected(source, target))
+    check_bytes(result, written.expected(source, target))
 
 
 def offset_table(offsets: NDArray[np.int64]) -> Bytes:
     """Offsets as a table that a plan of windows reads."""
     return np.frombuffer(offsets.astype(np.int32).tobytes(), np.uint8)
-
-
-@given(case=window_cases(), profile=st.sampled_from([CPU, GPU, *FAVOURING]), on_gpu=st.booleans())
-def test_kernels_in_tight_limits_do_what_numpy_does(
-    device: wg.Device, case: Case, profile: Profile, on_gpu: bool
-) -> None:
-    source, target = case.buffers()
-    alignment = device.limits.binding_alignment_nbytes
-    plan = case.plan(Limits(8 * alignment, alignment, 4, profile), on_gpu=on_gpu)
-    assume(len(plan.steps) <= 500)  # now and then one has 40,000, which take a minute
-    check_bindings(plan, Limits(8 * alignment, alignment, 4, profile))
-    found = run_on_gpu(device, plan, source, target, offset_table(case.offsets))
-    check_bytes(found, case.expected(source, target))
-
-
-@given(case=window_cases(), profile=st.sampled_from([CPU, GPU]), on_gpu=st.booleans())
-def test_every_strategy_to_extract_is_right(
-    device: wg.Device, case: Case, profile: Profile, on_gpu: bool
-) -> None:
-    """Whatever they cost: in blocks of rows, by words, by elements."""
-    plan = case.plan(replace(device.limits, profile=profile), on_gpu=on_gpu)
-    names = [choice.name for choice in plan.choices]
-    assert len(set(names)) == len(names)
-    assert "extract_windows" in names
-    assert list(map(str, plan.steps)) == list(map(str, plan.choices[0].steps))
-    source, target = case.buffers()
-    expected = case.expected(source, target)
-    for choice in plan.choices:
-        check_bytes(
-            run_on_gpu(device, by_strategy(plan, choice), source, target, offset_table(case.offsets)),
-            expected,
-        )
 
 
 def check_bindings(plan: wg.Plan, limits: Limits) -> None:
@@ -486,10 +395,10 @@ def test_each_kernel_at_the_edges_of_its_conditions(
 @pytest.mark.parametrize("kernel", CONDITIONS, ids=lambda kernel: kernel.value)
 @on_one_adapter  # adapters differ in what they read there, but none does in what is clamped
 def test_no_kernel_needs_what_is_out_of_bounds(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel, profile: Profile
+    device: wg.Device, compile_modules: Compile, kernel: Kernel, profile: Profile
 ) -> None:
     """Adapters differ in what they read there."""
-    compiling(monkeypatch, device, clamped_module)
+    compile_modules(clamped_module)
     check_conditions(device, kernel, profile)
 
 
@@ -621,11 +530,9 @@ def test_offsets_larger_than_a_binding_are_refused() -> None:
 
 
 @pytest.mark.parametrize("on_gpu", [False, True])
-def test_an_input_beyond_the_largest_binding(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, on_gpu: bool
-) -> None:
+def test_an_input_beyond_the_largest_binding(device: wg.Device, limit: Limit, on_gpu: bool) -> None:
     """Windows across a volume of 6 bindings; those known are grouped by their places."""
-    monkeypatch.setattr(device, "limits", replace(device.limits, binding_nbytes=2**20))
+    limit(binding_nbytes=2**20)
     array = random_bytes(6096 * 1032).reshape(-1, 1032)
     rng = np.random.default_rng(5)
     offsets = np.stack([rng.integers(0, len(array) - 40, 300), rng.integers(0, 1032 - 96, 300)], 1)
@@ -640,11 +547,9 @@ def test_an_input_beyond_the_largest_binding(
 
 
 @pytest.mark.parametrize("on_gpu", [False, True])
-def test_windows_beyond_the_largest_binding(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, on_gpu: bool
-) -> None:
+def test_windows_beyond_the_largest_binding(device: wg.Device, limit: Limit, on_gpu: bool) -> None:
     """Large ones are copies of their own where it is known where they are."""
-    monkeypatch.setattr(device, "limits", replace(device.limits, binding_nbytes=2**16))
+    limit(binding_nbytes=2**16)
     array = random_bytes(300 * 1031).reshape(300, 1031)
     x = wg.asarray(array, device=device)
     offsets, strides = np.array([(0, 3), (20, 40), (9, 0)]), np.array([(1, -1), (-1, 1), (1, 1)])
@@ -708,27 +613,6 @@ def test_offsets_anywhere_in_any_buffer(device: wg.Device) -> None:
 
 
 # what a user sees
-
-
-def test_strides_for_all_or_for_each(device: wg.Device) -> None:
-    array = np.arange(40, dtype=np.int64).reshape(5, 8)
-    x = wg.asarray(array, device=device)
-    offsets = [[0, 0], [1, 3]]
-    for strides in (None, (1, -1), [[1, -1], [-1, 1]], [[2, -3], [-2, -3]], np.array([-7, 8])):
-        given = np.ones(2, int) if strides is None else np.asarray(strides)
-        result = wg.extract_windows(x, offsets, (4, 5), strides).numpy()
-        check_same(result, numpy_windows(array, offsets, (4, 5), given))
-
-
-def test_each_window_is_slice1s(device: wg.Device) -> None:
-    array = random_bytes(30 * 40 * 3).reshape(30, 40, 3)
-    x = wg.asarray(array, device=device)
-    offsets = np.array([(3, 4, 0), (20, 0, 1), (0, 15, 1)])
-    strides = np.array([(1, 2, -1), (-1, 2, 1), (-1, -2, 1)])
-    result = wg.extract_windows(x, offsets, (10, 25, 2), strides)
-    check_same(result.numpy(), numpy_windows(array, offsets, (10, 25, 2), strides))
-    for window, (offset, stride) in enumerate(zip(offsets, strides, strict=True)):
-        check_same(result[window].numpy(), wg.slice1(x, offset, (10, 25, 2), stride).numpy())
 
 
 def test_no_windows(device: wg.Device) -> None:
@@ -799,11 +683,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"strides": (1,)}, ValueError, r"strides have shape \(1,\): must be \(2,\) or \(2, 2\)"),
     ({"strides": (1.0, 1.0)}, TypeError, "strides have dtype float64: must be integers"),
     ({"fill": [1, 2]}, TypeError, r"fill has shape \(2,\): must be a scalar"),
-    (
-        {"fill": "edge"},
-        TypeError,
-        "fill = 'edge': must be a number",
-    ),
+    ({"fill": "edge"}, TypeError, "fill = 'edge': must be a number"),
     (
         {"fill": 0, "outside": "clamp"},
         ValueError,
@@ -827,7 +707,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
         ValueError,
         r"offsets have shape \(2, 2\): must be \(windows, 0\), one offset for each",
     ),
-    ({"out": (2, 2, 4)}, ValueError, r"out has sizes \(2, 2, 4\): must be \(2, 2, 3\), windows first"),
+    ({"out": "2 x 2 x 4"}, ValueError, r"out has sizes \(2, 2, 4\): must be \(2, 2, 3\), windows first"),
     ({"out": "int32"}, TypeError, "output has dtype int32, the input float32"),
     ({"out": "broadcast"}, ValueError, "two elements share bytes"),
 ]
@@ -838,42 +718,34 @@ def test_a_refused_call_touches_no_output(
     device: wg.Device, changes: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     x = wg.asarray(np.arange(24, dtype=np.float32).reshape(4, 6), device=device)
-    poison = random_bytes(2 * 2 * 4 * 4, 3)
-    buffer = make_buffer(device, poison)
-    made: dict[Any, Any] = {
+    buffer = make_buffer(device, random_bytes(2 * 2 * 4 * 4, 3))
+    made: dict[str, Any] = {
         "int32": lambda: wg.from_buffer(buffer, (2, 2, 3), np.int32),
         "broadcast": lambda: wg.from_buffer(buffer, (2, 2, 3), np.float32, strides=(0, 3, 1)),
-        (2, 2, 4): lambda: wg.from_buffer(buffer, (2, 2, 4), np.float32),
+        "2 x 2 x 4": lambda: wg.from_buffer(buffer, (2, 2, 4), np.float32),
         "scalar": lambda: x[0, 0],
         "bytes": lambda: wg.zeros((4, 6), np.uint8, device=device),
         "float32": lambda: wg.zeros((2, 2), np.float32, device=device),
         "bool": lambda: wg.zeros((2, 2), bool, device=device),
         "shape": lambda: wg.zeros(3, np.int32, device=device),
         "gpu": lambda: wg.zeros((2, 2), np.int32, device=device),
+        "fits": lambda: wg.from_buffer(buffer, (2, 2, 3), np.float32),
     }
-    arguments = {"x": x, "offsets": [[0, 0], [1, 2]], "sizes": (2, 3), "out": None, **changes}
-    for name, value in arguments.items():
-        if name != "fill" and isinstance(value, str | tuple) and value in made:
-            arguments[name] = made[value]()
-    if arguments["out"] is None:
-        arguments["out"] = wg.from_buffer(buffer, (2, 2, 3), np.float32)
-    with pytest.raises(error, match=f"^extract_windows: .*{message}"):
-        wg.extract_windows(**cast("Any", arguments))
-    check_bytes(read_buffer(buffer), poison)
+    arguments = {"x": x, "offsets": [[0, 0], [1, 2]], "sizes": (2, 3), "out": "fits", **changes}
+    check_refused(wg.extract_windows, arguments, made, error, message, buffer)
 
 
 # compiled
 
 
-def described(case: Case, offsets: Any) -> wg.ExtractWindows:
-    return wg.ExtractWindows(
-        wg.TensorDesc(case.dtype, case.input.sizes, case.input.strides),
-        wg.TensorDesc(case.dtype, case.output.sizes, case.output.strides),
-        offsets,
-        case.sizes,
-        case.strides,
-        case.fill,
-    )
+def check_recorded(device: wg.Device, case: Any, on_gpu: bool) -> None:
+    """Record windows on the caller's buffers, at offsets of the host or of the device, and compare bytes."""
+    offsets, bindings = case.offsets, {}
+    if on_gpu:
+        offsets = wg.TensorDesc("int64", case.offsets.shape)
+        bindings["offsets"] = make_buffer(device, np.insert(case.offsets.ravel(), 0, 99).view(np.uint8)), 8
+    found = case.recorded(device, case.descriptor(offsets), **bindings)
+    check_bytes(found, case.expected(*case.buffers()))
 
 
 @pytest.mark.every_adapter
@@ -881,22 +753,9 @@ def described(case: Case, offsets: Any) -> wg.ExtractWindows:
 def test_any_windows_recorded_on_the_callers_buffers(device: wg.Device, case: Case, on_gpu: bool) -> None:
     if case.input.rank == 8:
         with pytest.raises(ValueError, match=r"sizes .* have rank 9: the rank must be 0 to 8"):
-            described(case, case.offsets)
+            case.descriptor(case.offsets)
         return
-    source, target = case.buffers()
-    table = make_buffer(device, np.concatenate([[99], case.offsets.ravel()]).astype(np.int64).view(np.uint8))
-    operator = device.compile(
-        described(case, wg.TensorDesc("int64", case.offsets.shape) if on_gpu else case.offsets)
-    )
-    output = make_buffer(device, target)
-    record(
-        device,
-        operator,
-        input=(make_buffer(device, source), case.input.offset * case.width),
-        output=(output, case.output.offset * case.width),
-        **({"offsets": (table, 8)} if on_gpu else {}),
-    )
-    check_bytes(read_buffer(output), case.expected(source, target))
+    check_recorded(device, case, on_gpu)
 
 
 def test_a_compiled_operator_is_called_with_offsets_of_its_own(device: wg.Device) -> None:
@@ -999,26 +858,12 @@ def test_the_plans_of_an_operator_share_its_tables(device: wg.Device) -> None:
     assert sum(len(tables) for tables in device.pipelines.tables.values()) == kept
 
 
-def test_the_oracle_sees_a_wrong_answer() -> None:
-    case = photographs(1, 3, 22)
-    source, target = case.buffers()
-    expected = case.expected(source, target)
-    plan = case.plan(replace(USUAL, profile=CPU))
-    wrong = target.copy()
-    run_plan(plan, np.zeros_like(source), wrong, case.offsets)
-    for result in (target, wrong, np.zeros_like(target)):
-        with pytest.raises(AssertionError, match="bytes differ"):
-            check_bytes(result, expected)
-    assert prod(case.output.sizes) == 9 * 3 * 22 * 3
-
-
 @on_one_adapter
 @pytest.mark.parametrize("skip", [0, 1, 2, 4])
 def test_buffer_copies_of_windows_need_words_on_both_sides(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, skip: int
+    device: wg.Device, limit: Limit, skip: int
 ) -> None:
-    cheap_copies = replace(device.limits, profile=preferring(CPU, copies=True))
-    monkeypatch.setattr(device, "limits", cheap_copies)
+    limit(profile=preferring(CPU, copies=True))
     array, before = random_bytes(4 * 64), random_bytes(144)
     x = wg.asarray(array.reshape(4, 64), device=device)
     target = make_buffer(device, before)

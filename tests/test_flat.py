@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from helpers import DTYPES, check_bytes, check_same, on_one_adapter, random_bytes, read_buffer
+from helpers import DTYPES, check_same, on_one_adapter, random_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
@@ -57,11 +57,6 @@ def values_for(draw: st.DrawFn, both: Placed, counts: tuple[int, ...] = (1, 1, 2
     return Values(array, draw(st.sampled_from([array, wg.asarray(array, device=both.tensor.device)])))
 
 
-def check(both: Placed) -> None:
-    """All bytes of the buffer are NumPy's."""
-    check_bytes(read_buffer(both.buffer), both.content)
-
-
 @st.composite
 def numbers(draw: st.DrawFn, size: int) -> Any:
     """Indices into one dimension; slices, arrays of one or two dimensions, and masks."""
@@ -91,7 +86,7 @@ def test_flat_is_written_as_numpy_does(device: wg.Device, data: st.DataObject) -
     values, ours = data.draw(values_for(both))
     both.array.flat[key] = values
     both.tensor.flat[held(data, device, key)] = ours
-    check(both)
+    both.check()
 
 
 @pytest.mark.every_adapter
@@ -140,7 +135,7 @@ def test_put_writes_what_numpy_does(device: wg.Device, data: st.DataObject, mode
         both.tensor.put(given_indices, ours, mode)
     else:
         numpy.put(both.tensor, given_indices, ours, mode=mode)
-    check(both)
+    both.check()
 
 
 # Limits by which calls need several dispatches, or other kernels.
@@ -179,7 +174,7 @@ def test_the_last_of_repeated_values_stays(device: wg.Device, limits: str, data:
         ours = held(data, device, key)
         with limited(device, limits):
             function(both.tensor, ours, values.ours)
-        check(both)
+        both.check()
 
 
 @pytest.mark.every_adapter
@@ -193,7 +188,7 @@ def test_masks_write_what_numpy_does(device: wg.Device, function: Any, data: st.
     values, ours = data.draw(values_for(both))
     function(both.array, mask, values)
     function(both.tensor, held(data, device, mask), ours)
-    check(both)
+    both.check()
 
 
 @pytest.mark.every_adapter
@@ -207,7 +202,7 @@ def test_diagonals_are_filled_as_numpy_does(device: wg.Device, data: st.DataObje
     values, ours = data.draw(values_for(both))
     np.fill_diagonal(both.array, values, wrap)
     numpy.fill_diagonal(both.tensor, ours, wrap=wrap)
-    check(both)
+    both.check()
 
 
 @given(data=st.data())
@@ -216,7 +211,7 @@ def test_fill_writes_one_number(device: wg.Device, data: st.DataObject) -> None:
     values, ours = data.draw(values_for(both, (1,)))
     both.array.fill(values.reshape(-1)[0])
     both.tensor.fill(ours.reshape(-1)[0] if values.size else ours)
-    check(both)
+    both.check()
 
 
 Case = Callable[[Any, Any], Any]
@@ -422,4 +417,4 @@ def test_place_repeats_values_for_large_masks(device: wg.Device, dtype: str, cou
     array = random_bytes(count * both.array.itemsize, 5).view(dtype)
     np.place(both.array, mask, array)
     numpy.place(both.tensor, mask, wg.asarray(array, device=device))
-    check(both)
+    both.check()

@@ -6,7 +6,6 @@ import gc
 import re
 import weakref
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from operator import getitem, setitem
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import (
-    DTYPES,
     STORAGE,
     check_same,
     make_buffer,
@@ -23,9 +21,9 @@ from helpers import (
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
-from index_keys import INTEGERS, any_keys, outcome, placed, recorded_plans
+from index_keys import INTEGERS, outcome, placed
 from numpy.typing import NDArray
-from strategies import nested_strides
+from running import Limit
 
 import wgslice as wg
 import wgslice.array_api as xp
@@ -39,21 +37,6 @@ def check_read(array: Any, x: wg.Tensor, key: Any) -> None:
         assert outcome(lambda: x[key]) == expected
     else:
         check_same(x[key].numpy(), expected)
-
-
-@pytest.mark.every_adapter
-@given(data=st.data(), sizes=array_shapes(min_dims=1, max_dims=6, min_side=0, max_side=5))
-def test_any_key_reads_what_numpy_does(
-    device: wg.Device, data: st.DataObject, sizes: tuple[int, ...]
-) -> None:
-    strides = data.draw(nested_strides(sizes, broadcast=True))
-    layout = Layout.of(sizes, strides, data.draw(st.integers(0, 9)))
-    _, _, array, x = placed(device, layout, DTYPES[data.draw(st.sampled_from([1, 2, 4, 8, 16]))])
-    back = tuple(slice(None, None, data.draw(st.sampled_from([1, -1, 2]))) for _ in sizes)
-    array, x = array[back], x[back]
-    key = data.draw(any_keys(array.shape))
-    if np.ndim(outcome(lambda: np.empty(array.shape)[key])) <= 8:
-        check_read(array, x, key)
 
 
 def nearest_index(indices: NDArray[Any], size: int) -> NDArray[np.int64]:
@@ -245,37 +228,35 @@ def test_ranks_stop_at_eight(device: wg.Device) -> None:
 
 
 @on_one_adapter
-def test_one_dispatch_as_extract_windows_makes_it(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_dispatch_as_extract_windows_makes_it(device: wg.Device, recorded: list[wg.Plan]) -> None:
     """A batch of images in another order, and points."""
     _, _, array, x = placed(device, Layout.packed((20, 16, 16, 3)), "uint8")
     order = np.random.default_rng(0).permutation(20)
     offsets = np.stack([order, *np.zeros((3, 20), int)], axis=1)
-    plans = recorded_plans(monkeypatch)
     images = x[order]
     windows = wg.extract_windows(x, offsets, (1, 16, 16, 3))
-    assert [len(plan.steps) for plan in plans] == [1, 1]
+    assert [len(plan.steps) for plan in recorded] == [1, 1]
     # Windows of the rank of x have more offsets each than images.
-    first, second = (re.sub(r" \([\d.]+ k?B\)", "", str(plan.steps[0])) for plan in plans)
+    first, second = (re.sub(r" \([\d.]+ k?B\)", "", str(plan.steps[0])) for plan in recorded)
     assert first == second
     check_same(images.numpy(), array[order])
     check_same(windows.squeeze(1).numpy(), array[order])
-    del plans[:]
+    del recorded[:]
     rows, columns = np.random.default_rng(1).integers(0, 16, (2, 500))
     x[3, rows, columns]
     x[..., 0][:, rows[:3]]
-    assert [len(plan.steps) for plan in plans] == [1, 1]
+    assert [len(plan.steps) for plan in recorded] == [1, 1]
 
 
 def test_windows_beyond_a_binding_are_several_dispatches(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+    device: wg.Device, recorded: list[wg.Plan], limit: Limit
 ) -> None:
     """Several dispatches, one submission; here a binding holds 1 KiB."""
     _, _, array, x = placed(device, Layout.packed((10, 20)), "int16")
-    monkeypatch.setattr(device, "limits", replace(device.limits, binding_nbytes=1024))
-    plans = recorded_plans(monkeypatch)
+    limit(binding_nbytes=1024)
     rows, columns = np.random.default_rng(2).integers(0, (10, 20), (400, 2)).T
     check_same(x[rows, columns].numpy(), array[rows, columns])
-    assert len(plans) == 4
+    assert len(recorded) == 4
     found = x[wg.asarray(rows, device=device), wg.asarray(columns, device=device)]
     check_same(found.numpy(), array[rows, columns])
 

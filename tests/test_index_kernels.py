@@ -13,7 +13,7 @@ from planning import USUAL, dispatches_of
 from reference.indexed import index_kernels, trace_indexed
 from reference.memory import Writes
 from reference.plans import run_plan
-from running import compiling
+from running import Compile, Limit
 from test_mapping import PROFILES as MAPPING_PROFILES
 from test_mapping import check_mapping
 from trials import of_the_tier
@@ -70,9 +70,9 @@ def test_reference_implementations_write_what_numpy_does(kernel: Kernel, profile
     ids=lambda kernel: kernel.value,
 )
 def test_invocations_write_what_the_reference_writes(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel, profile: Profile
+    device: wg.Device, compile_modules: Compile, kernel: Kernel, profile: Profile
 ) -> None:
-    compiling(monkeypatch, device, numbered_module)
+    compile_modules(numbered_module)
     limits = replace(device.limits, profile=profile)
     tables = {
         replace(trial, table=np.zeros(4, np.uint8) if trial.table is None else trial.table): given(
@@ -109,13 +109,13 @@ def test_kernels_write_what_numpy_does(device: wg.Device, kernel: Kernel) -> Non
 )
 def test_gathers_go_down_columns_where_that_is_cheaper(
     device: wg.Device,
-    monkeypatch: pytest.MonkeyPatch,
+    limit: Limit,
     cost_model: str,
     sizes: tuple[int, ...],
     strategy: str,
 ) -> None:
     profile = replace(CPU, costs=shipped(cost_model))
-    monkeypatch.setattr(device, "limits", replace(device.limits, profile=profile))
+    limit(profile=profile)
     random, height = np.random.default_rng(5), sizes[-2]
     array = random.integers(0, 2**32, sizes, np.uint32)
     rows = random.integers(-height, height, sizes)
@@ -151,7 +151,7 @@ SLICES, CORRECTED = "slices", "all in order, then slices"
 )
 def test_short_lists_are_slices_where_that_is_cheaper(
     device: wg.Device,
-    monkeypatch: pytest.MonkeyPatch,
+    limit: Limit,
     dtype: str,
     pixels: int,
     order: list[int],
@@ -159,7 +159,7 @@ def test_short_lists_are_slices_where_that_is_cheaper(
     written: str,
 ) -> None:
     profile = replace(CPU, costs=shipped("lavapipe-22-3"))
-    monkeypatch.setattr(device, "limits", replace(device.limits, profile=profile))
+    limit(profile=profile)
     nbytes = pixels * (max(order) + 1) * np.dtype(dtype).itemsize
     array = random_bytes(nbytes, 1).view(dtype).reshape(pixels, -1)
     x, key = wg.asarray(array, device=device), np.s_[:, order]
@@ -207,14 +207,14 @@ def test_lists_that_repeat_despite_a_promise_are_no_slices(device: wg.Device) ->
 )
 def test_short_runs_are_gathered_along_the_indices_on_cpus(
     device: wg.Device,
-    monkeypatch: pytest.MonkeyPatch,
+    limit: Limit,
     dtype: str,
     sizes: tuple[int, ...],
     profile: Profile,
     gathered: tuple[int, ...],
     ahead: bool,
 ) -> None:
-    monkeypatch.setattr(device, "limits", replace(device.limits, profile=profile))
+    limit(profile=profile)
     array = np.arange(np.prod(sizes)).reshape(sizes).astype(dtype)
     pixels = np.random.default_rng(6).integers(-sizes[-2], sizes[-2], 40)
     x, indices = wg.asarray(array, device=device), wg.asarray(pixels, device=device)
@@ -239,13 +239,13 @@ def test_short_runs_are_gathered_along_the_indices_on_cpus(
 )
 def test_gathers_read_the_next_row_ahead_where_a_cache_holds_it(
     device: wg.Device,
-    monkeypatch: pytest.MonkeyPatch,
+    limit: Limit,
     dtype: str,
     sizes: tuple[int, ...],
     profile: Profile,
     ahead: bool,
 ) -> None:
-    monkeypatch.setattr(device, "limits", replace(device.limits, profile=profile))
+    limit(profile=profile)
     random = np.random.default_rng(6)
     array = np.arange(np.prod(sizes)).reshape(sizes).astype(dtype)
     order, rows = random.permutation(sizes[-1]), random.permutation(sizes[0])[:, None]

@@ -5,25 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from itertools import combinations, product
-from math import inf
 from typing import Any, cast
 
 import numpy as np
 import pytest
 from helpers import (
-    DTYPES,
-    GUARD,
     WIDTHS,
     Bytes,
     check_bytes,
+    check_refused,
     check_same,
     default_tier,
     make_buffer,
     random_bytes,
-    read_buffer,
-    record,
     view_bytes,
-    whole_words,
 )
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
@@ -31,7 +26,7 @@ from numpy.typing import NDArray
 from planning import USUAL, by_strategy, disjoint_sets, favouring, names_of, planned_insertion
 from reference.plans import run_plan
 from running import run_on_gpu, run_side_by_side, side_by_side
-from strategies import nested_strides
+from strategies import BetweenBuffers, nested_strides
 from test_extract_windows import (
     BLOCKS_FIRST,
     FAVOURING,
@@ -39,9 +34,11 @@ from test_extract_windows import (
     PROFILES,
     SMALL_LIMITS,
     check_bindings,
+    check_in_numpy,
+    check_recorded,
     numpy_windows,
     offset_table,
-    tensor,
+    photographs,
 )
 
 import wgslice as wg
@@ -68,8 +65,8 @@ def numpy_insert(array: Any, windows: Any, offsets: Any, strides: Any) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
-    """A batch of windows and a tensor, both anywhere in buffers; layouts in elements of `width` bytes."""
+class Case(BetweenBuffers):
+    """A batch of windows and a tensor, both anywhere in buffers."""
 
     width: int
     batch: Layout
@@ -78,18 +75,9 @@ class Case:
     strides: NDArray[np.int64]
     seed: int
 
-    def buffers(self) -> tuple[Bytes, Bytes]:
-        """Distinct bytes, and bytes that must not change around them."""
-        sides = enumerate((self.batch, self.tensor))
-        source, target = (
-            random_bytes((whole_words(side.stop * self.width) + 15) // 16 * 16 + GUARD, self.seed + number)
-            for number, side in sides
-        )
-        return source, target
-
     @property
-    def dtype(self) -> str:
-        return DTYPES[self.width]
+    def sides(self) -> tuple[Layout, Layout]:
+        return self.batch, self.tensor
 
     def expected(self, source: Bytes, target: Bytes) -> Bytes:
         result = target.copy()
@@ -112,32 +100,13 @@ class Case:
         """The same windows, moved inside."""
         return replace(self, offsets=np.clip(self.offsets, 0, self.highest))
 
-    def plan(
-        self,
-        limits: Limits,
-        *,
-        on_gpu: bool = False,
-        outside: str = "drop",
-        source_capacity_nbytes: float = inf,
-        target_capacity_nbytes: float = inf,
-    ) -> wg.Plan:
+    def plan(self, limits: Limits, **context: Any) -> wg.Plan:
         """The plan between two buffers, from their beginnings on."""
-        return planned_insertion(
-            limits,
-            self.batch,
-            self.tensor,
-            self.width,
-            self.offsets,
-            self.strides,
-            on_gpu=on_gpu,
-            outside=outside,
-            source_capacity_nbytes=source_capacity_nbytes,
-            target_capacity_nbytes=target_capacity_nbytes,
-        )
+        windows = self.offsets, self.strides
+        return planned_insertion(limits, self.batch, self.tensor, self.width, *windows, **context)
 
-    def whole_nbytes(self, side: str) -> int:
-        """The capacity of a buffer that ends with the last whole vector of a side."""
-        return {"source": self.batch, "target": self.tensor}[side].stop * self.width // 16 * 16
+    def descriptor(self, offsets: Any) -> wg.InsertWindows:
+        return wg.InsertWindows(*self.described, offsets, self.strides, overlap="last", outside="drop")
 
 
 @st.composite
@@ -193,28 +162,6 @@ def some_layout(draw: st.DrawFn, sizes: tuple[int, ...], *, broadcast: bool) -> 
     return Layout.of(sizes, strides, offset)
 
 
-@pytest.mark.every_adapter
-@given(case=insertions(), data=st.data())
-def test_any_windows_are_written_where_numpy_writes(
-    device: wg.Device, case: Case, data: st.DataObject
-) -> None:
-    """Host and device offsets, dropped and clamped, every byte of the buffer; the later window wins."""
-    source, target = case.buffers()
-    y = tensor(device, source, case.batch, case.dtype)
-    x = tensor(device, target, case.tensor, case.dtype)
-    few = ("int64", "int32", "int16")  # all of them have a test of their own; each is a pipeline to compile
-    offsets: Any = case.offsets.astype(data.draw(st.sampled_from(few)))
-    if data.draw(st.booleans()):
-        offsets = wg.asarray(np.repeat(offsets, 2, axis=1), device=device)[:, ::2]
-    rules: list[Any] = ["drop", "clamp", None]
-    outside: Any = data.draw(st.sampled_from(rules)) if case.fits else "drop"
-    if outside is None and not isinstance(offsets, wg.Tensor):
-        outside = "clamp"
-    wg.insert_windows(x, offsets, y, case.strides, overlap="last", outside=outside)
-    expected = case if outside == "drop" else case.clamped()
-    check_bytes(read_buffer(x.buffer), expected.expected(source, target))
-
-
 @given(
     case=insertions(),
     profile=st.sampled_from(PROFILES + FAVOURING),
@@ -226,17 +173,11 @@ def test_any_windows_are_written_where_numpy_writes(
 def test_reference_implementations_equal_numpy(
     case: Case, profile: Profile, small: tuple[int, int], on_gpu: bool, clamp: bool, unpadded: str | None
 ) -> None:
-    source, target = case.buffers()
     outside = "clamp" if clamp and case.fits else "drop"
     limits = Limits(small[0], 32, small[1], profile)
     capacity = {} if unpadded is None else {f"{unpadded}_capacity_nbytes": case.whole_nbytes(unpadded)}
     plan = case.plan(limits, on_gpu=on_gpu, outside=outside, **capacity)
-    assume(len(plan.steps) <= 500)
-    check_bindings(plan, limits)
-    result = target.copy()
-    run_plan(plan, source, result, case.offsets)
-    expected = case.clamped() if outside == "clamp" else case
-    check_bytes(result, expected.expected(source, target))
+    check_in_numpy(plan, limits, case, case.clamped() if outside == "clamp" else case)
 
 
 @given(case=insertions(), profile=st.sampled_from([CPU, GPU, *FAVOURING]), on_gpu=st.booleans())
@@ -451,11 +392,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
         wg.WindowError,
         r"strides\[1\]\[1\] = 2: must have the magnitude of the first",
     ),
-    (
-        {"strides": (1, 2**31 - 1)},
-        wg.WindowError,
-        r"windows have extent 4294967295 in dimension 1",
-    ),
+    ({"strides": (1, 2**31 - 1)}, wg.WindowError, r"windows have extent 4294967295 in dimension 1"),
     ({"x": np.zeros((4, 6))}, TypeError, "x is of type ndarray: must be a Tensor"),
     (
         {"x": "scalar"},
@@ -471,8 +408,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
 def test_a_refused_call_writes_nothing(
     device: wg.Device, changes: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    poison = random_bytes(4 * 6 * 4, 3)
-    buffer = make_buffer(device, poison)
+    buffer = make_buffer(device, random_bytes(4 * 6 * 4, 3))
     x = wg.from_buffer(buffer, (4, 6), np.float32)
     made: dict[str, Any] = {
         "gpu": lambda: wg.asarray(np.array([[0, 0], [2, 3]]), device=device),
@@ -481,16 +417,8 @@ def test_a_refused_call_writes_nothing(
         "scalar": lambda: x[0, 0],
         "broadcast": lambda: wg.from_buffer(buffer, (4, 6), np.float32, strides=(0, 1)),
     }
-    arguments: dict[str, Any] = {
-        "x": x,
-        "offsets": [[0, 0], [2, 3]],
-        "windows": np.ones((2, 2, 3), np.float32),
-    }
-    for name, value in changes.items():
-        arguments[name] = made[value]() if isinstance(value, str) and value in made else value
-    with pytest.raises(error, match=f"^insert_windows: .*{message}"):
-        wg.insert_windows(**arguments)
-    check_bytes(read_buffer(buffer), poison)
+    arguments = {"x": x, "offsets": [[0, 0], [2, 3]], "windows": np.ones((2, 2, 3), np.float32), **changes}
+    check_refused(wg.insert_windows, arguments, made, error, message, buffer)
 
 
 @pytest.mark.every_adapter
@@ -676,35 +604,11 @@ def test_nothing_to_insert(device: wg.Device) -> None:
     assert x.numpy().tolist() == [0, 1, 2, 3, 4, 5]
 
 
-def described(case: Case, offsets: Any) -> wg.InsertWindows:
-    return wg.InsertWindows(
-        wg.TensorDesc(case.dtype, case.batch.sizes, case.batch.strides),
-        wg.TensorDesc(case.dtype, case.tensor.sizes, case.tensor.strides),
-        offsets,
-        case.strides,
-        overlap="last",
-        outside="drop",
-    )
-
-
 @pytest.mark.every_adapter
 @given(case=insertions(), on_gpu=st.booleans())
 def test_any_windows_recorded_on_the_callers_buffers(device: wg.Device, case: Case, on_gpu: bool) -> None:
     assume(case.tensor.rank < 8 and min((*case.batch.strides, *case.tensor.strides)) >= 0)
-    source, target = case.buffers()
-    table = make_buffer(device, np.concatenate([[99], case.offsets.ravel()]).astype(np.int64).view(np.uint8))
-    operator = device.compile(
-        described(case, wg.TensorDesc("int64", case.offsets.shape) if on_gpu else case.offsets)
-    )
-    output = make_buffer(device, target)
-    record(
-        device,
-        operator,
-        input=(make_buffer(device, source), case.batch.offset * case.width),
-        output=(output, case.tensor.offset * case.width),
-        **({"offsets": (table, 8)} if on_gpu else {}),
-    )
-    check_bytes(read_buffer(output), case.expected(source, target))
+    check_recorded(device, case, on_gpu)
 
 
 def test_a_compiled_operator_is_called_again_and_again(device: wg.Device) -> None:
@@ -811,9 +715,13 @@ def test_no_kernel_is_left_where_all_are_disabled() -> None:
     assert steps_of((9, 112), (3, 32), [[1, 17]], disabled=only_rows) == ["insert_words"]
 
 
-def test_the_oracle_sees_a_wrong_answer() -> None:
-    batch, tensor_ = Layout.packed((2, 3, 40)), Layout.packed((9, 99))
-    case = Case(1, batch, tensor_, np.array([(1, 1), (5, 2)]), np.array([1, -1]), 5)
+INSERTED = Case(
+    1, Layout.packed((2, 3, 40)), Layout.packed((9, 99)), np.array([(1, 1), (5, 2)]), np.array([1, -1]), 5
+)
+
+
+@pytest.mark.parametrize("case", [photographs(1, 3, 22), INSERTED], ids=["extracted", "inserted"])
+def test_the_oracles_see_a_wrong_answer(case: Any) -> None:
     source, target = case.buffers()
     wrong = target.copy()
     run_plan(case.plan(replace(USUAL, profile=CPU)), np.zeros_like(source), wrong, case.offsets)

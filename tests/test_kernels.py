@@ -25,7 +25,7 @@ from helpers import (
 from hypothesis import find, given
 from planning import USUAL, dispatches_of, only_dispatch, planned_by_kernel, planned_copy, preferring
 from reference.plans import run_plan
-from running import compiling, counted, run_on_gpu, run_side_by_side, side_by_side
+from running import Compile, Limit, counted, run_on_gpu, run_side_by_side, side_by_side
 from strategies import Case, cases
 from trials import Trial, no_change, of_the_tier
 
@@ -36,13 +36,6 @@ from wgslice.plans.launch import UNIT_GRIDS
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 
 MIN_SUBWORD_NBYTES = 7  # of a row of sub-word elements, so that it holds a word wherever it begins
-
-
-def buffers(case: Case) -> tuple[Bytes, Bytes]:
-    """A source and a poisoned target with guard bytes behind the last element."""
-    source = random_bytes(whole_words(case.source.stop * case.width) + GUARD, case.seed)
-    target = random_bytes(whole_words(case.output.stop * case.width) + GUARD, case.seed + 1)
-    return source, target
 
 
 # Launch configurations; the tests decide what they prefer.
@@ -94,8 +87,8 @@ def plans(case: Case, limits: Limits) -> list[wg.Plan]:
 
 @given(cases())
 def test_reference_implementations_equal_numpy(case: Case) -> None:
-    source, target = buffers(case)
-    expected = copied(source, case.source, target, case.output, case.width)
+    source, target = case.buffers()
+    expected = case.expected(source, target)
     for plan in plans(case, USUAL):
         result = target.copy()
         run_plan(plan, source, result)
@@ -129,13 +122,10 @@ def strategy_of(step: Any) -> str:
 
 @pytest.mark.every_adapter
 @given(case=cases())
-def test_kernels_equal_their_reference_implementations(device: wg.Device, case: Case) -> None:
-    source, target = buffers(case)
-    runs, expected = [], []
-    for plan in plans(case, device.limits):
-        expected.append(target.copy())
-        run_plan(plan, source, expected[-1])
-        runs.append((plan, source, target))
+def test_kernels_equal_numpy(device: wg.Device, case: Case) -> None:
+    source, target = case.buffers()
+    runs = [(plan, source, target) for plan in plans(case, device.limits)]
+    expected = [case.expected(source, target)] * len(runs)
     check_bytes(run_side_by_side(device, runs), side_by_side(device, expected)[0])
 
 
@@ -711,19 +701,19 @@ def check_conditions(device: wg.Device, kernel: Kernel, profile: Profile) -> Non
 )
 @on_one_adapter  # adapters differ in what they read there, but none does in what is clamped
 def test_no_kernel_needs_what_is_out_of_bounds(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel, profile: Profile
+    device: wg.Device, compile_modules: Compile, kernel: Kernel, profile: Profile
 ) -> None:
     """Adapters differ in what they read there."""
-    compiling(monkeypatch, device, clamped_module)
+    compile_modules(clamped_module)
     check_conditions(device, kernel, profile)
 
 
-def test_a_kernel_is_parsed_once(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_is_parsed_once(device: wg.Device, limit: Limit, compile_modules: Compile) -> None:
     """However many sets of constants it is compiled with."""
-    compiling(monkeypatch, device, clamped_module)
-    monkeypatch.setattr(device, "limits", replace(device.limits, profile=preferring(CPU, Kernel.ROWS)))
+    compile_modules(clamped_module)
+    limit(profile=preferring(CPU, Kernel.ROWS))
     made = ["create_shader_module", "create_compute_pipeline"]
-    with counted(monkeypatch, device.wgpu_device, made) as counts:
+    with counted(device.wgpu_device, made) as counts:
         for dtype in ("u4", "u8"):
             for size in (9, 100):
                 view = wg.zeros(2 * size, dtype, device=device)[::2]

@@ -4,22 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from helpers import (
-    COPY_DST,
-    COPY_SRC,
-    DTYPES,
-    GUARD,
-    STORAGE,
     check_bytes,
-    copied,
-    make_buffer,
-    random_bytes,
-    read_buffer,
-    record,
-    whole_words,
 )
 from hypothesis import event, find, given
 from hypothesis import strategies as st
@@ -77,47 +65,20 @@ def plan_of(case: Case, limits: Limits) -> wg.Plan:
 @given(case=large_cases(), workgroups=workgroups)
 def test_large_slices_recorded_on_the_callers_buffers(device: wg.Device, case: Case, workgroups: int) -> None:
     """Every byte of the output, as each kind of adapter launches them, on grids of few workgroups."""
-    source = random_bytes(whole_words(case.input.stop * case.width), case.seed)
-    target = random_bytes(whole_words(case.output.stop * case.width) + GUARD, case.seed + 1)
-    expected = copied(source, case.source, target, case.output, case.width)
-    input = make_buffer(device, source, usage_of(case))
+    expected = case.expected(*case.buffers())
     for profile in PROFILES:
         limits = replace(device.limits, profile=profile, workgroups=workgroups)
         for kernel, trait in sorted(traits(plan_of(case, limits)), key=str):
             event(f"{kernel.value} on {profile.name}: {trait}")
-        output = make_buffer(device, target, usage_of(case))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(device, "limits", limits)
-            run_on_gpu(device, case, input, output)
-        check_bytes(read_buffer(output), expected)
-
-
-def usage_of(case: Case) -> int:
-    return STORAGE | (COPY_SRC | COPY_DST) * case.copyable
-
-
-def run_on_gpu(device: wg.Device, case: Case, input: Any, output: Any) -> None:
-    dtype, width = DTYPES[case.width], case.width
-    operator = device.compile(
-        wg.Slice1(
-            wg.TensorDesc(dtype, case.input.sizes, case.input.strides),
-            wg.TensorDesc(dtype, case.output.sizes, case.output.strides),
-            *case.window[:3],
-        )
-    )
-    record(
-        device,
-        operator,
-        input=(input, case.input.offset * width),
-        output=(output, case.output.offset * width),
-    )
+            check_bytes(case.recorded(device, case.descriptor), expected)
 
 
 @given(case=large_cases(), workgroups=workgroups)
 def test_reference_implementations_equal_numpy(case: Case, workgroups: int) -> None:
-    source = random_bytes(whole_words(case.source.stop * case.width) + GUARD, case.seed)
-    target = random_bytes(whole_words(case.output.stop * case.width) + GUARD, case.seed + 1)
-    expected = copied(source, case.source, target, case.output, case.width)
+    source, target = case.buffers()
+    expected = case.expected(source, target)
     for profile in PROFILES:
         result = target.copy()
         run_plan(plan_of(case, replace(USUAL, workgroups=workgroups, profile=profile)), source, result)

@@ -14,7 +14,7 @@ from planning import favouring, only_dispatch, planned_by_kernel
 from reference.memory import Writes
 from reference.plans import trace
 from reference.windows import trace_windows
-from running import compiling, run_side_by_side, side_by_side
+from running import Compile, run_side_by_side, side_by_side
 from test_extract_windows import CONDITIONS as WINDOW_CONDITIONS
 from test_extract_windows import conditions as window_conditions
 from test_extract_windows import offset_table
@@ -77,9 +77,9 @@ def check_mapping(
 @PROFILES
 @pytest.mark.parametrize("kernel", CONDITIONS, ids=lambda kernel: kernel.value)
 def test_invocations_write_what_the_reference_writes(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel, profile: Profile
+    device: wg.Device, compile_modules: Compile, kernel: Kernel, profile: Profile
 ) -> None:
-    compiling(monkeypatch, device, numbered_module)
+    compile_modules(numbered_module)
     limits = replace(device.limits, profile=profile)
     forced = []
     for width, source_layout, target_layout, paired in conditions(kernel):
@@ -100,9 +100,9 @@ def test_invocations_write_what_the_reference_writes(
 @PROFILES
 @pytest.mark.parametrize("kernel", WINDOW_CONDITIONS, ids=lambda kernel: kernel.value)
 def test_invocations_of_windows_write_what_the_reference_writes(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel, profile: Profile
+    device: wg.Device, compile_modules: Compile, kernel: Kernel, profile: Profile
 ) -> None:
-    compiling(monkeypatch, device, numbered_module)
+    compile_modules(numbered_module)
     limits = replace(device.limits, profile=favouring(profile, kernel))
     cases = {}
     for case in islice(window_conditions(kernel, profile), 0, None, 5):

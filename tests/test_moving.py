@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from math import prod
-from typing import Any, cast
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -13,17 +12,13 @@ import pytest
 from helpers import check_same, random_bytes
 from hypothesis import given
 from hypothesis import strategies as st
-from moving import Pair, axis_of, check_moved, numbered, pairs, shapes, shares, submissions
+from moving import GATHERED, Pair, check_moved, numbered, pairs, shapes
 
 import wgslice as wg
 from wgslice import array_api as xp
 from wgslice.numpy_protocol.taking import take_along_axis
-from wgslice.tensors import views
 
 MODES = ["constant", "edge", "reflect", "symmetric", "wrap"]
-
-
-GATHERED = "wgslice.numpy_protocol.moving.MAX_GATHERED"  # elements, few of which one gather takes
 
 
 def check_both_ways(device: wg.Device, function: Callable[[], wg.Tensor], expected: Any) -> None:
@@ -31,21 +26,6 @@ def check_both_ways(device: wg.Device, function: Callable[[], wg.Tensor], expect
     check_moved(device, function, expected)
     with mock.patch(GATHERED, 0):
         check_moved(device, function, expected)
-
-
-@given(data=st.data(), shape=shapes(least=1))
-def test_concat_is_numpys(device: wg.Device, data: st.DataObject, shape: tuple[int, ...]) -> None:
-    axis = data.draw(axis_of(len(shape)))
-    sizes = data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=4))
-    dtype = data.draw(st.sampled_from(["uint8", "int16", "float32", "int64"]))
-    given_pairs = []
-    for number, size in enumerate(sizes):
-        own = list(shape)
-        own[axis] = size
-        given_pairs.append(data.draw(pairs(device, tuple(own), dtype, 1 + 100 * number)))
-    tensors, arrays = [pair.tensor for pair in given_pairs], [pair.array for pair in given_pairs]
-    check_moved(device, lambda: wg.concat(tensors, axis), np.concatenate(arrays, axis))
-    check_moved(device, lambda: wg.concat(iter(tensors), None), np.concatenate(arrays, None))
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32"])
@@ -66,95 +46,12 @@ def test_channels_are_joined_through_planes(device: wg.Device, dtype: str, chann
     assert f"{sum(size > 0 for size in channels) + interleaved} plans in 1 submission" in shown
 
 
-@given(data=st.data(), shape=shapes(most=3), count=st.integers(1, 4))
-def test_stack_is_numpys(device: wg.Device, data: st.DataObject, shape: tuple[int, ...], count: int) -> None:
-    axis = data.draw(axis_of(len(shape) + 1))
-    given_pairs = [data.draw(pairs(device, shape, "int16", 1 + 100 * number)) for number in range(count)]
-    tensors, arrays = [pair.tensor for pair in given_pairs], [pair.array for pair in given_pairs]
-    stacked = check_moved(device, lambda: wg.stack(tensors, axis), np.stack(arrays, axis))
-    for part, tensor in zip(xp.unstack(stacked, axis=axis), tensors, strict=True):
-        assert shares(part, stacked)
-        check_same(part.numpy(), tensor.numpy())
-
-
-@given(data=st.data())
-def test_split_is_numpys(device: wg.Device, data: st.DataObject) -> None:
-    x = data.draw(pairs(device, shapes(least=1)))
-    axis = data.draw(axis_of(x.array.ndim))
-    size = x.array.shape[axis]
-    divisors = [number for number in range(1, 6) if size % number == 0]
-    where = data.draw(
-        st.one_of(st.sampled_from(divisors), st.lists(st.integers(-size - 2, size + 2), max_size=3))
-    )
-    found = wg.split(x.tensor, where, axis)
-    expected = np.split(x.array, where, axis)
-    assert len(found) == len(expected)
-    for part, array in zip(found, expected, strict=True):
-        assert shares(part, x.tensor)
-        check_same(part.numpy(), array)
-
-
-@given(data=st.data())
-def test_roll_is_numpys(device: wg.Device, data: st.DataObject) -> None:
-    x = data.draw(pairs(device))
-    shift: Any = data.draw(st.integers(-12, 12))
-    axis: Any = None
-    if x.array.ndim and data.draw(st.booleans()):
-        axis = data.draw(st.lists(axis_of(x.array.ndim), max_size=3))
-        several = st.lists(st.integers(-9, 9), min_size=len(axis), max_size=len(axis))
-        shift = data.draw(st.one_of(st.just(shift), several))
-        axis = axis[0] if len(axis) == 1 and data.draw(st.booleans()) else axis
-    check_both_ways(device, lambda: wg.roll(x.tensor, shift, axis), np.roll(x.array, shift, axis))
-
-
-def test_one_axis_takes_several_shifts(device: wg.Device) -> None:
-    array = numbered((7, 2), "int16")
-    check_moved(
-        device, lambda: wg.roll(wg.asarray(array, device=device), (1, 3), 0), np.roll(array, (1, 3), 0)
-    )
-
-
-@given(data=st.data())
-def test_tile_is_numpys(device: wg.Device, data: st.DataObject) -> None:
-    x = data.draw(pairs(device, shapes(most=4)))
-    counts = data.draw(st.one_of(st.integers(0, 3), st.lists(st.integers(0, 3), max_size=5)))
-    check_moved(device, lambda: wg.tile(x.tensor, counts), np.tile(x.array, counts))
-
-
 @pytest.mark.parametrize("rank", [4, 5, 8])
 def test_every_dimension_is_tiled(device: wg.Device, rank: int) -> None:
     """Up to rank 4 one copy has dimensions enough; a result of more than 8 is made one by one."""
     x = Pair(wg.asarray(numbered((2,) * rank, "uint8"), device=device), numbered((2,) * rank, "uint8"))
     check_moved(device, lambda: wg.tile(x.tensor, (2,) * rank), np.tile(x.array, (2,) * rank))
     check_moved(device, lambda: wg.tile(x.tensor.T, (2,) * rank), np.tile(x.array.T, (2,) * rank))
-
-
-@given(data=st.data())
-def test_repeat_is_numpys(device: wg.Device, data: st.DataObject) -> None:
-    x = data.draw(pairs(device))
-    axis = data.draw(st.one_of(st.none(), axis_of(x.array.ndim))) if x.array.ndim else None
-    size = x.array.size if axis is None else x.array.shape[axis]
-    each = st.lists(st.integers(0, 3), min_size=size, max_size=size)
-    repeats = data.draw(st.one_of(st.integers(0, 4), each))
-    with submissions(device) as counted:
-        result = wg.repeat(x.tensor, repeats, axis)
-    assert len(counted) <= 1 or isinstance(repeats, list)
-    check_same(result.numpy(), np.repeat(x.array, repeats, axis))
-
-
-@pytest.mark.first_adapter
-@pytest.mark.parametrize("mode", MODES)
-@given(data=st.data())
-def test_pad_is_numpys(device: wg.Device, mode: Any, data: st.DataObject) -> None:
-    x = data.draw(pairs(device, shapes(most=3, smallest=0 if mode == "constant" else 1)))
-    rank = x.array.ndim
-    most = data.draw(st.sampled_from([2, 5, 17]))
-    width = st.integers(0, most)
-    couple = st.tuples(width, width)
-    widths = data.draw(st.one_of(width, couple, st.tuples(couple), st.tuples(*[couple] * rank)))
-    if rank == 0 and np.ndim(widths) != 0:
-        widths = 3
-    check_both_ways(device, lambda: wg.pad(x.tensor, widths, mode), np.pad(x.array, widths, mode))
 
 
 @given(data=st.data())
@@ -209,103 +106,11 @@ def test_several_pieces_of_few_elements_are_one_gather(
     assert len(wg.explain(wg.pad, x, widths, "edge").plans) == plans
 
 
-@given(data=st.data(), k=st.integers(-9, 9))
-def test_triangles_are_numpys(device: wg.Device, data: st.DataObject, k: int) -> None:
-    sizes = st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(0, 9))
-    x = data.draw(pairs(device, sizes.map(lambda drawn: drawn if drawn[0] else drawn[1:])))
-    check_moved(device, lambda: xp.tril(x.tensor, k=k), np.tril(x.array, k))
-    check_moved(device, lambda: xp.triu(x.tensor, k=k), np.triu(x.array, k))
-
-
 @pytest.mark.parametrize("k", [-300, -299, -1, 0, 1, 257, 399, 400])
 def test_large_triangles(device: wg.Device, k: int) -> None:
     array = numbered((300, 400), "float32")
     check_moved(device, lambda: xp.tril(wg.asarray(array, device=device), k=k), np.tril(array, k))
     check_moved(device, lambda: xp.triu(wg.asarray(array, device=device), k=k), np.triu(array, k))
-
-
-@given(data=st.data())
-def test_take_is_numpys(device: wg.Device, data: st.DataObject) -> None:
-    x = data.draw(pairs(device, shapes(least=1, most=3, smallest=1)))
-    axis = data.draw(st.one_of(st.none(), axis_of(x.array.ndim)))
-    size = x.array.size if axis is None else x.array.shape[axis]
-    shape = data.draw(shapes(most=2))
-    count = prod(shape)
-    indices = data.draw(st.lists(st.integers(-size, size - 1), min_size=count, max_size=count))
-    places = np.array(indices, np.int64).reshape(shape)
-    expected = np.take(x.array, places, axis)
-    check_same(wg.take(x.tensor, places, axis).numpy(), expected)
-    check_same(wg.take(x.tensor, wg.asarray(places, device=device), axis).numpy(), expected)
-
-
-@given(data=st.data())
-def test_take_along_axis_is_numpys(device: wg.Device, data: st.DataObject) -> None:
-    x = data.draw(pairs(device, shapes(least=1, most=3, smallest=1)))
-    axis = data.draw(st.one_of(st.none(), axis_of(x.array.ndim)))
-    own = [x.array.size] if axis is None else list(x.array.shape)
-    shape = [data.draw(st.sampled_from([1, size])) for size in own]
-    shape[axis or 0] = data.draw(st.integers(0, 4))
-    size, count = own[axis or 0], prod(shape)
-    indices = data.draw(st.lists(st.integers(-size, size - 1), min_size=count, max_size=count))
-    places = np.array(indices, np.int64).reshape(shape)
-    expected = np.take_along_axis(x.array, places, axis)
-    check_same(take_along_axis(x.tensor, places, axis).numpy(), expected)
-    on_device = wg.asarray(places.astype(np.int8), device=device)
-    check_same(take_along_axis(x.tensor, on_device, axis).numpy(), expected)
-
-
-@given(data=st.data())
-def test_views_are_views(device: wg.Device, data: st.DataObject) -> None:
-    x = data.draw(pairs(device))
-    rank = x.array.ndim
-    places = (
-        data.draw(st.lists(axis_of(rank), unique_by=lambda axis: axis % rank, max_size=rank)) if rank else []
-    )
-    targets = data.draw(st.permutations(range(rank)))[: len(places)]
-    new = data.draw(st.lists(axis_of(rank + 2), unique_by=lambda a: a % (rank + 2), min_size=2, max_size=2))
-    cases = [
-        (wg.moveaxis(x.tensor, places, targets), np.moveaxis(x.array, places, targets)),
-        (wg.flip(x.tensor, places), np.flip(x.array, tuple(places))),
-        (wg.flip(x.tensor), np.flip(x.array)),
-        (xp.expand_dims(x.tensor, new), np.expand_dims(x.array, tuple(new))),
-    ]
-    if rank:
-        pair = data.draw(axis_of(rank)), data.draw(axis_of(rank))
-        cases.append((cast("Any", np).swapaxes(x.tensor, *pair), np.swapaxes(x.array, *pair)))
-    if rank > 1:
-        plane: Any = data.draw(st.permutations(range(rank)))[:2]
-        turns = data.draw(st.integers(-5, 5))
-        cases.append((views.rot90(x.tensor, turns, plane), np.rot90(x.array, turns, tuple(plane))))
-    for view, expected in cases:
-        assert shares(view, x.tensor)
-        check_same(view.numpy(), expected)
-
-
-@given(data=st.data())
-def test_broadcasting_is_numpys(device: wg.Device, data: st.DataObject) -> None:
-    shape = data.draw(shapes(most=3))
-    given_pairs = []
-    for _ in range(data.draw(st.integers(0, 3))):
-        own = [
-            data.draw(st.sampled_from([1, size])) for size in shape[data.draw(st.integers(0, len(shape))) :]
-        ]
-        given_pairs.append(data.draw(pairs(device, tuple(own))))
-    tensors, arrays = [pair.tensor for pair in given_pairs], [pair.array for pair in given_pairs]
-    for found, tensor, expected in zip(
-        xp.broadcast_arrays(*tensors), tensors, np.broadcast_arrays(*arrays), strict=True
-    ):
-        assert shares(found, tensor)
-        check_same(found.numpy(), expected)
-
-
-@given(data=st.data(), indexing=st.sampled_from(["xy", "ij"]))
-def test_meshgrid_is_numpys(device: wg.Device, data: st.DataObject, indexing: Any) -> None:
-    given_pairs = data.draw(st.lists(pairs(device, shapes(most=1), "int16"), max_size=4))
-    found = xp.meshgrid(*(pair.tensor for pair in given_pairs), indexing=indexing)
-    expected = np.meshgrid(*(pair.array for pair in given_pairs), indexing=indexing)
-    for grid, pair, array in zip(found, given_pairs, expected, strict=True):
-        assert shares(grid, pair.tensor)
-        check_same(grid.numpy(), array)
 
 
 def test_other_spellings(device: wg.Device) -> None:

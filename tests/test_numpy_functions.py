@@ -8,13 +8,14 @@ from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 from helpers import check_same
 from hypothesis import given
 from hypothesis import strategies as st
-from moving import numbered, pairs, shapes
+from moving import GATHERED, numbered, pairs, shapes, submissions
 
 import wgslice as wg
 from wgslice.gpu.protocols import Buffer
@@ -49,7 +50,11 @@ VIEWS: dict[str, list[Case]] = {
     "moveaxis": [lambda x: np.moveaxis(x, 0, -1), lambda x: np.moveaxis(x, [0, 1], [1, 0])],
     "rollaxis": [lambda x: np.rollaxis(x, -1), lambda x: np.rollaxis(a=x, axis=0, start=2)],
     "rot90": [np.rot90, lambda x: np.rot90(x, 3), lambda x: np.rot90(m=x, k=-2, axes=(1, 0))],
-    "split": [lambda x: np.split(x, 2), lambda x: np.split(ary=x, indices_or_sections=[1, 3], axis=-1)],
+    "split": [
+        lambda x: np.split(x, 2),
+        lambda x: np.split(ary=x, indices_or_sections=[1, 3], axis=-1),
+        lambda x: np.split(x, [-2, 1, 9], -1),
+    ],
     "array_split": [lambda x: np.array_split(x, 3, axis=-1), lambda x: np.array_split(x, [1], axis=0)],
     "vsplit": [lambda x: np.vsplit(x, [1])],
     "hsplit": [lambda x: np.hsplit(x, [2])],
@@ -131,6 +136,10 @@ COPIES: dict[str, list[Case]] = {
         ),
         lambda x: np.pad(x, (2, 1), constant_values=1),
         lambda x: np.pad(array=x, pad_width=3, mode="reflect", reflect_type="even"),
+        *(
+            lambda x, mode=mode: np.pad(x, [(17, 5), *[(0, 2)] * (x.ndim - 1)], mode)
+            for mode in ("constant", "edge", "reflect", "symmetric", "wrap")
+        ),
         lambda x: np.pad(x, -1),
     ],
     "repeat": [lambda x: np.repeat(x, 2), lambda x: np.repeat(a=x, repeats=3, axis=-1)],
@@ -146,6 +155,7 @@ COPIES: dict[str, list[Case]] = {
         lambda x: np.roll(x, 2),
         lambda x: np.roll(x, (1, -1), (0, 1)),
         lambda x: np.roll(a=x, shift=1, axis=0),
+        lambda x: np.roll(x, (1, 3), 0),
     ],
     "select": [
         lambda x: numpy.select([np.arange(x.shape[-1]) % 2 == 0, np.ones(x.shape, bool)], [x, x[::-1]]),
@@ -166,6 +176,7 @@ COPIES: dict[str, list[Case]] = {
     "take_along_axis": [
         lambda x: np.take_along_axis(x, np.zeros((*x.shape[:-1], 2), int), axis=-1),
         lambda x: np.take_along_axis(x, np.zeros((*x.shape[:-1], 2), int) + 99, axis=-1),
+        lambda x: np.take_along_axis(x, np.array([1, -1, 0]), axis=None),
         lambda x: np.take_along_axis(x, np.zeros((*x.shape[:-2], 99, 2), int), axis=-1),
         lambda x: np.take_along_axis(x, np.zeros((*x.shape, 1), int), axis=-1),
         lambda x: np.take_along_axis(x, np.zeros((*x.shape[:-1], 2)), axis=-1),
@@ -231,6 +242,9 @@ if hasattr(np, "matrix_transpose"):  # NumPy 2.0
     VIEWS["linalg.diagonal"] = [np.linalg.diagonal, lambda x: np.linalg.diagonal(x, offset=-1)]
 if hasattr(np, "unstack"):  # NumPy 2.1
     VIEWS["unstack"] = [np.unstack, lambda x: np.unstack(x, axis=-1)]
+CHOOSING = {  # which copy what they choose from, or several choices, by further submissions
+    *("choose", "compress", "delete", "extract", "insert", "select", "take", "take_along_axis", "where"),
+}
 EVERYTHING = {**VIEWS, **COPIES, **EITHER, **SHAPES}
 # Of arrays on the host, also for tensors.
 INDICES: dict[str, list[Case]] = {
@@ -282,13 +296,16 @@ def test_what_numpy_gives_of_arrays(device: wg.Device, name: str, data: st.DataO
     x, array = data.draw(
         pairs(device, sizes, data.draw(st.sampled_from(["uint8", "int16", "float32", "int64", "complex128"])))
     )
+    gathered = data.draw(st.sampled_from([0, 2**15]))  # elements that are moved by one gather
     for case in EVERYTHING[name]:
-        found = outcome(case, x)
+        with mock.patch(GATHERED, gathered), submissions(device) as counted:
+            found = outcome(case, x)
         check(found, outcome(case, array))
         if name in VIEWS:
             assert all(each.buffer is x.buffer for each in tensors_in(found))
         if name in COPIES:
             assert all(each.buffer is not x.buffer and each.is_packed for each in tensors_in(found))
+            assert len(counted) <= 1 or name in CHOOSING
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (4, 5), (0, 0), (3, 3, 3), (3,), ()])

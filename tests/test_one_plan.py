@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,16 +20,11 @@ from helpers import (
     record,
 )
 from planning import buffer_copies_of, favouring, preferring
-from running import counted, created, recorded_plans
+from running import Limit, counted, created
 
 import wgslice as wg
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU, MAX_PLANS, MAX_STAGING_NBYTES, Profile
-
-
-@pytest.fixture
-def recorded(monkeypatch: pytest.MonkeyPatch) -> list[wg.Plan]:
-    return recorded_plans(monkeypatch)
 
 
 def crop(sizes: tuple[int, int] = (9, 30), dtype: str = "u2", step: int = -1, column: int = 0) -> wg.Slice1:
@@ -152,15 +146,13 @@ def operators(device: wg.Device) -> dict[str, tuple[wg.CompiledOperator, dict[st
         "a gradient",
     ],
 )
-def test_a_second_recording_makes_nothing_but_bind_groups(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_second_recording_makes_nothing_but_bind_groups(device: wg.Device, name: str) -> None:
     operator, bindings, dispatches = operators(device)[name]
     record(device, operator, **bindings)
     plan = operator.plan_for(**bindings)
     encoder = device.wgpu_device.create_command_encoder()
     plans = operator._planning.cache_info().misses
-    with created(monkeypatch) as made:
+    with created() as made:
         operator.record(encoder, **bindings)
     assert operator._planning.cache_info().misses == plans
     kernels = sum("workgroups" in str(step) for step in plan.steps)
@@ -207,18 +199,16 @@ def test_a_callers_own_destroy_still_runs(device: wg.Device) -> None:
         operator.record(encoder, **buffers)
 
 
-def test_dispatches_that_follow_each_other_share_a_pass(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dispatches_that_follow_each_other_share_a_pass(device: wg.Device, limit: Limit) -> None:
     profile = preferring(device.limits.profile, Kernel.SHIFTED_ROWS, Kernel.WIDE_ROWS)
-    monkeypatch.setattr(device, "limits", replace(device.limits, profile=profile))
+    limit(profile=profile)
     operator = device.compile(crop(dtype="u1"))
     buffer = make_buffer(device, random_bytes(2048))
     bindings: dict[str, Any] = {"input": (buffer, 1), "output": (buffer, 3)}
     assert len(operator.plan_for(**bindings).steps) == 3  # a staging copy, blocks of rows, heads and tails
     assert not operator.plan_for(**bindings).unbound
     encoder = device.wgpu_device.create_command_encoder()
-    with counted(monkeypatch, encoder, ["begin_compute_pass"]) as passes:
+    with counted(encoder, ["begin_compute_pass"]) as passes:
         operator.record(encoder, **bindings)
     assert passes == Counter({"begin_compute_pass": 1})
 
@@ -255,14 +245,14 @@ def check_tight(device: wg.Device, operator: wg.CompiledOperator, source: Any, e
 )
 def test_a_copy_of_unpadded_buffers_is_numpys_in_blocks(
     device: wg.Device,
-    monkeypatch: pytest.MonkeyPatch,
+    limit: Limit,
     dtype: str,
     sizes: tuple[int, int],
     step: int,
     profile: Profile,
     kernel: Kernel,
 ) -> None:
-    monkeypatch.setattr(device, "limits", replace(device.limits, profile=profile))
+    limit(profile=profile)
     source = random_bytes(sizes[0] * sizes[1] * np.dtype(dtype).itemsize).view(dtype).reshape(sizes)
     expected = np.ascontiguousarray(source[1:, 1:][:, ::step])
     operator = device.compile(crop(sizes, dtype, step, column=1))
@@ -273,11 +263,9 @@ def test_a_copy_of_unpadded_buffers_is_numpys_in_blocks(
     assert len(plan.steps) > len(operator.plan.steps)
 
 
-def test_windows_of_unpadded_buffers_leave_the_last_to_words(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_windows_of_unpadded_buffers_leave_the_last_to_words(device: wg.Device, limit: Limit) -> None:
     profile = favouring(device.limits.profile, Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS)
-    monkeypatch.setattr(device, "limits", replace(device.limits, profile=profile))
+    limit(profile=profile)
     source = random_bytes(40 * 96).reshape(40, 96)
     offsets = [[0, 3], [9, 1], [4, 11], [37, 26]] * 57
     expected = np.stack([source[row : row + 3, column : column + 67] for row, column in offsets])
@@ -303,9 +291,8 @@ def test_a_gradient_of_unpadded_buffers_is_numpys(device: wg.Device) -> None:
 
 
 def test_asking_for_a_device_and_waiting_make_no_buffer(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+    named: wg.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
     monkeypatch.setenv("WGSLICE_PROFILE", "shipped")  # nothing is compared, which takes buffers
     monkeypatch.setattr("wgslice.gpu.device.default_devices", [])
     with monkeypatch.context() as patch:
@@ -324,22 +311,20 @@ def test_asking_for_a_device_and_waiting_make_no_buffer(
 @pytest.mark.parametrize(
     "key", [np.s_[:, ::-1], np.s_[1:-1, 2:9], np.s_[3]], ids=["kernel", "buffer copies", "packed"]
 )
-def test_reading_a_view_is_one_submission(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, key: Any
-) -> None:
+def test_reading_a_view_is_one_submission(device: wg.Device, key: Any) -> None:
     from wgpu.backends.wgpu_native._api import libf  # not there in a browser
 
     array = np.arange(300, dtype=np.float32).reshape(20, 15)
     view = wg.asarray(array, device=device)[key]
-    with counted(monkeypatch, libf, ["wgpuQueueSubmit"]) as submitted:
+    with counted(libf, ["wgpuQueueSubmit"]) as submitted:
         read = view.numpy()
     assert np.array_equal(read, array[key])
     assert submitted == Counter({"wgpuQueueSubmit": 1})
 
 
-def test_buffers_made_a_moment_ago_are_not_probed(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_buffers_made_a_moment_ago_are_not_probed(device: wg.Device) -> None:
     x = wg.asarray(np.arange(64, dtype=np.float32), device=device)
-    with counted(monkeypatch, device.pipelines, ["probe"]) as probed:
+    with counted(device.pipelines, ["probe"]) as probed:
         copied = x[8:24].copy()
         assert probed == Counter({"probe": 1})  # x, which its owner may have destroyed
         wg.slice1(x, [0], [16], out=copied)
@@ -420,7 +405,7 @@ def test_pipelines_of_living_plans_are_not_compiled_again(
     array = random_bytes(700).reshape(7, 100)
     for key in KEYS:
         assert np.array_equal(wg.asarray(array, device=tiny)[key].numpy(), array[key])
-    with counted(monkeypatch, tiny.wgpu_device, ["create_compute_pipeline"]) as made:
+    with counted(tiny.wgpu_device, ["create_compute_pipeline"]) as made:
         again = tiny.compile(crop((7, 100), "u1"))
         assert not made
         assert np.array_equal(again(wg.asarray(array, device=tiny)).numpy(), array[1:, ::-1])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from helpers import check_same, random_bytes
+from helpers import check_same, random_array
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper
@@ -17,11 +17,6 @@ import wgslice as wg
 from wgslice import onnx as backend
 
 DTYPES = st.sampled_from([np.uint8, np.float16, np.float32, np.int64, np.complex128])
-
-
-def elements(sizes: Any, dtype: Any, seed: int = 0) -> Any:
-    nbytes = prod(sizes) * np.dtype(dtype).itemsize
-    return random_bytes(nbytes, seed).view(dtype).reshape(sizes)
 
 
 def turned(x: Any, device: wg.Device) -> wg.Tensor:
@@ -45,7 +40,7 @@ def test_any_tile_is_numpys(
     sizes, counts = [size for size, _ in dimensions], [count for _, count in dimensions]
     if prod(sizes) * prod(counts) > 5000:
         sizes = [min(size, 2) for size in sizes]
-    x = elements(sizes, dtype)
+    x = random_array(sizes, dtype)
     (y,) = backend.run_node(
         node("Tile"), [turned(x, device) if on_gpu else x, np.array(counts, np.int64)], device
     )
@@ -53,7 +48,7 @@ def test_any_tile_is_numpys(
 
 
 def test_a_tile_of_one_dimension_as_it_was_at_first(device: wg.Device) -> None:
-    x = elements((2, 3), np.float32)
+    x = random_array((2, 3), np.float32)
     (y,) = backend.run_node(
         node("Tile", 3), [x, np.ones(1, np.float32) * 3, np.ones(1, np.float32)], device, opset_version=1
     )
@@ -70,7 +65,7 @@ def test_a_tile_of_one_dimension_as_it_was_at_first(device: wg.Device) -> None:
 def test_any_triangle_is_numpys(
     device: wg.Device, sizes: list[int], k: int | None, upper: bool, dtype: Any, on_gpu: bool
 ) -> None:
-    x = elements(sizes, dtype) if dtype is not np.bool_ else elements(sizes, np.uint8) % 2 == 1
+    x = random_array(sizes, dtype) if dtype is not np.bool_ else random_array(sizes, np.uint8) % 2 == 1
     attributes = {} if upper else {"upper": 0}
     inputs = [turned(x, device) if on_gpu else x, *([] if k is None else [np.array(k)])]
     (y,) = backend.run_node(node("Trilu", len(inputs), **attributes), inputs, device)
@@ -80,7 +75,7 @@ def test_any_triangle_is_numpys(
 
 
 def test_copies_of_more_dimensions_than_tensors_have(device: wg.Device) -> None:
-    x = elements((2, 1, 2, 1, 2, 1, 2, 3), np.int16)
+    x = random_array((2, 1, 2, 1, 2, 1, 2, 3), np.int16)
     for upper in (0, 1):
         (y,) = backend.run_node(node("Trilu", 1, upper=upper), [turned(x, device)], device)
         check_same(y, np.triu(x) if upper else np.tril(x))
@@ -96,8 +91,8 @@ def test_any_scatter_is_numpys(device: wg.Device, data: st.DataObject, dtype: An
     shape = data.draw(st.lists(st.integers(0, 4), max_size=2))
     chosen = np.random.default_rng(data.draw(st.integers(0, 99)))
     indices = np.stack([chosen.integers(-size, size, shape) for size in sizes[:indexed]], -1)
-    x = elements(sizes, dtype)
-    updates = elements([*shape, *sizes[indexed:]], dtype, seed=5)
+    x = random_array(sizes, dtype)
+    updates = random_array([*shape, *sizes[indexed:]], dtype, seed=5)
     given_inputs = [x, indices, updates]
     if data.draw(st.booleans()):
         given_inputs = [turned(x, device), wg.asarray(indices, device=device), turned(updates, device)]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from helpers import check_same, random_bytes
+from helpers import check_same, random_array
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
@@ -17,11 +17,6 @@ from wgslice import onnx as backend
 
 sizes_of = st.lists(st.integers(1, 5), min_size=1, max_size=4)
 DTYPES = st.sampled_from([np.uint8, np.float16, np.float32, np.int64, np.complex128])
-
-
-def elements(sizes: list[int], dtype: Any) -> Any:
-    nbytes = int(np.prod(sizes)) * np.dtype(dtype).itemsize
-    return random_bytes(nbytes, seed=nbytes).view(dtype).reshape(sizes)
 
 
 def viewed(x: Any, data: st.DataObject, device: wg.Device) -> tuple[Any, Any]:
@@ -36,7 +31,7 @@ def viewed(x: Any, data: st.DataObject, device: wg.Device) -> tuple[Any, Any]:
 
 @given(data=st.data(), sizes=sizes_of, dtype=DTYPES)
 def test_any_gather_is_numpys(device: wg.Device, data: st.DataObject, sizes: list[int], dtype: Any) -> None:
-    x, given_x = viewed(elements(sizes, dtype), data, device)
+    x, given_x = viewed(random_array(sizes, dtype), data, device)
     axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
     size = x.shape[axis]
     shape = data.draw(st.lists(st.integers(0, 4), max_size=3))
@@ -54,7 +49,7 @@ def test_any_gather_is_numpys(device: wg.Device, data: st.DataObject, sizes: lis
 def test_any_gather_of_elements_is_numpys(
     device: wg.Device, data: st.DataObject, sizes: list[int], dtype: Any
 ) -> None:
-    x, given_x = viewed(elements(sizes, dtype), data, device)
+    x, given_x = viewed(random_array(sizes, dtype), data, device)
     axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
     shape = [data.draw(st.integers(0, size)) for size in x.shape]
     shape[axis] = data.draw(st.integers(0, 7))
@@ -70,7 +65,7 @@ def test_any_gather_of_elements_is_numpys(
 
 @given(data=st.data(), sizes=st.lists(st.integers(1, 6), min_size=2, max_size=4), dtype=DTYPES)
 def test_any_reversed_sequences(device: wg.Device, data: st.DataObject, sizes: list[int], dtype: Any) -> None:
-    x, given_x = viewed(elements(sizes, dtype), data, device)
+    x, given_x = viewed(random_array(sizes, dtype), data, device)
     batch_axis = data.draw(st.integers(0, 1))
     time = x.shape[1 - batch_axis]
     count = x.shape[batch_axis]

@@ -23,28 +23,21 @@ DTYPES = ["bool", "int8", "uint16", "float16", "float32", "float64", "complex64"
 SHAPES = [(), (0,), (3, 0, 2), (4, 6)]
 
 
-@pytest.fixture
-def arrives(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> wg.Device:
-    """The device as the default one of this process."""
-    monkeypatch.setattr("wgslice.gpu.device.default_devices", [device])
-    return device
-
-
 @pytest.mark.parametrize("dtype", [*DTYPES, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn])
-def test_pickles_of_every_dtype_and_protocol(arrives: wg.Device, dtype: Any) -> None:
+def test_pickles_of_every_dtype_and_protocol(default: wg.Device, dtype: Any) -> None:
     for shape in SHAPES:
         array = numbered(shape, "int16").astype(dtype)
         for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
-            found = pickle.loads(pickle.dumps(wg.asarray(array, device=arrives), protocol))
+            found = pickle.loads(pickle.dumps(wg.asarray(array, device=default), protocol))
             assert isinstance(found, wg.Tensor)
             assert found.is_packed
-            assert found.device is arrives
+            assert found.device is default
             check_same(found.numpy(), array)
 
 
 @given(data=st.data())
-def test_a_view_is_pickled_as_its_elements(arrives: wg.Device, data: st.DataObject) -> None:
-    view, array = data.draw(pairs(arrives))
+def test_a_view_is_pickled_as_its_elements(default: wg.Device, data: st.DataObject) -> None:
+    view, array = data.draw(pairs(default))
     buffers: list[pickle.PickleBuffer] = []
     pickled = pickle.dumps(view, 5, buffer_callback=buffers.append)
     assert len(pickled) < 400
@@ -55,11 +48,11 @@ def test_a_view_is_pickled_as_its_elements(arrives: wg.Device, data: st.DataObje
 
 
 @on_one_adapter
-def test_bytes_out_of_band_may_be_anywhere(arrives: wg.Device) -> None:
+def test_bytes_out_of_band_may_be_anywhere(default: wg.Device) -> None:
     """Read-only and at odd addresses, as frames of a message do."""
     array = numbered((5, 7), "float64")
     buffers: list[pickle.PickleBuffer] = []
-    pickled = pickle.dumps(wg.asarray(array, device=arrives).T, 5, buffer_callback=buffers.append)
+    pickled = pickle.dumps(wg.asarray(array, device=default).T, 5, buffer_callback=buffers.append)
     for before in range(8):
         message = bytes(before) + buffers[0].raw().tobytes()
         found = pickle.loads(pickled, buffers=[memoryview(message)[before:]])
@@ -67,8 +60,8 @@ def test_bytes_out_of_band_may_be_anywhere(arrives: wg.Device) -> None:
 
 
 @on_one_adapter
-def test_a_pickle_is_no_view_of_what_it_was(arrives: wg.Device) -> None:
-    x = wg.asarray(np.arange(6), device=arrives)
+def test_a_pickle_is_no_view_of_what_it_was(default: wg.Device) -> None:
+    x = wg.asarray(np.arange(6), device=default)
     both = pickle.loads(pickle.dumps([x, x, x[::-1]]))
     assert both[0] is both[1]
     both[0][...] = 7

@@ -159,9 +159,7 @@ def test_a_record_runs_with_the_callers_commands(device: wg.Device) -> None:
     assert np.array_equal(cut.numpy(), x.numpy()[:, 1:])
 
 
-def test_a_cache_step_moves_by_its_offsets_and_makes_nothing(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_step_moves_by_its_offsets_and_makes_nothing(device: wg.Device) -> None:
     """1,000 replays at moving positions: only encoders and their command buffers are made."""
     heads, capacity, width = 2, 64, 4
     cache = wg.zeros((heads, capacity, width), np.float16, device=device)
@@ -176,7 +174,7 @@ def test_a_cache_step_moves_by_its_offsets_and_makes_nothing(
     window = program(cache=cache, token=token, position=position)
     rng = np.random.default_rng(0)
     expected = np.zeros(cache.shape, np.float16)
-    with created(monkeypatch) as made:
+    with created() as made:
         for count in range(1000):
             at, values = int(rng.integers(capacity)), rng.random((heads, 1, width)).astype(np.float16)
             device.queue.write_buffer(position.buffer, 0, np.array([0, at, 0], np.int32))

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from helpers import DTYPES, check_bytes, check_same, on_one_adapter, random_bytes, read_buffer
+from helpers import DTYPES, check_bytes, check_same, on_one_adapter, random_array, read_buffer
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
-from index_keys import INTEGERS, placed, recorded_plans
+from index_keys import INTEGERS, placed
+from running import Limit
 from strategies import nested_strides
 
 import wgslice as wg
 from wgslice.layout import Layout
 from wgslice.plans.profiles import CPU
-
-
-def random_values(shape: tuple[int, ...], dtype: Any) -> Any:
-    """Elements of any bits."""
-    return random_bytes(int(np.prod(shape)) * np.dtype(dtype).itemsize, 5).view(dtype).reshape(shape)
 
 
 @pytest.mark.every_adapter
@@ -38,7 +33,7 @@ def test_put_writes_what_assignment_does(
     shape = data.draw(array_shapes(min_dims=1, max_dims=2, min_side=1, max_side=12))
     indices = data.draw(arrays(own, shape, elements=st.integers(-size if own[0] == "i" else 0, size - 1)))
     key = (*[slice(None)] * (axis % len(sizes)), indices)
-    values = random_values(both.array[key].shape, dtype)
+    values = random_array(both.array[key].shape, dtype)
     overlap: Any = "last"
     if len(np.unique(indices % size if own[0] == "i" else indices)) == indices.size:
         overlap = data.draw(st.sampled_from(["last", "refuse", "disjoint"]))
@@ -46,7 +41,7 @@ def test_put_writes_what_assignment_does(
     held = wg.asarray(indices, device=device) if on_gpu and overlap != "refuse" else indices
     both.array[key] = values
     wg.put(both.tensor, held, wg.asarray(values, device=device), axis, overlap=overlap)
-    check_bytes(read_buffer(both.buffer), both.content)
+    both.check()
 
 
 @pytest.mark.every_adapter
@@ -62,11 +57,11 @@ def test_put_along_axis_writes_what_numpy_does(
     along = 0 if axis is None else axis % len(sizes)
     own = (*shape[:along], count, *shape[along + 1 :])
     indices = data.draw(arrays(np.int64, own, elements=st.integers(-shape[along], shape[along] - 1)))
-    values = random_values(own, dtype)
+    values = random_array(own, dtype)
     np.put_along_axis(both.array, indices, values, axis)
     held: Any = wg.asarray(indices, device=device) if data.draw(st.booleans()) else indices
     np.put_along_axis(both.tensor, held, wg.asarray(values, device=device), axis)  # type: ignore[arg-type]  # a tensor
-    check_bytes(read_buffer(both.buffer), both.content)
+    both.check()
 
 
 @pytest.mark.every_adapter
@@ -90,42 +85,41 @@ def test_put_along_axis_writes_what_numpy_does(
 )
 def test_rows_are_written_in_order_without_a_last_writer_pass(
     device: wg.Device,
-    monkeypatch: pytest.MonkeyPatch,
+    recorded: list[wg.Plan],
+    limit: Limit,
     dtype: str,
     sizes: tuple[int, ...],
     columns: slice,
     axis: int | None,
     in_order: bool,
 ) -> None:
-    monkeypatch.setattr(device, "limits", replace(device.limits, profile=CPU))
+    limit(profile=CPU)
     both = placed(device, Layout.packed(sizes, 4), dtype)
     view, written = both.tensor[..., columns], both.array[..., columns]
     size, shape = (view.size, (view.size,)) if axis is None else (view.shape[axis], view.shape)
     random = np.random.default_rng(2)
-    indices, values = random.integers(-size, size, shape), random_values(shape, dtype)
+    indices, values = random.integers(-size, size, shape), random_array(shape, dtype)
     np.put_along_axis(written, indices, values, axis)
-    plans = recorded_plans(monkeypatch)
     held: Any = wg.asarray(indices, device=device)
     np.put_along_axis(view, held, wg.asarray(values, device=device), axis)  # type: ignore[arg-type]  # a tensor
-    assert ("scatter_in_order" in [step.name for plan in plans for step in plan.steps]) == in_order
-    check_bytes(read_buffer(both.buffer), both.content)
+    assert ("scatter_in_order" in [step.name for plan in recorded for step in plan.steps]) == in_order
+    both.check()
 
 
 @pytest.mark.every_adapter
 @pytest.mark.parametrize(("width", "in_order"), [(256, True), (260, False)])
 def test_few_whole_rows_are_written_in_order(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, width: int, in_order: bool
+    device: wg.Device, recorded: list[wg.Plan], limit: Limit, width: int, in_order: bool
 ) -> None:
     """Up to 4,096 vectors of 16 bytes in all: a last-writer pass costs a dispatch of its own."""
-    monkeypatch.setattr(device, "limits", replace(device.limits, profile=CPU))
+    limit(profile=CPU)
     both = placed(device, Layout.packed((50, width), 4), "float32")
-    indices, values = np.random.default_rng(4).integers(-50, 50, 64), random_values((64, width), "float32")
+    indices, values = np.random.default_rng(4).integers(-50, 50, 64), random_array((64, width), "float32")
     both.array[indices] = values
-    plans = recorded_plans(monkeypatch)
     both.tensor[wg.asarray(indices, device=device)] = wg.asarray(values, device=device)
-    names = [step.name for plan in plans for step in plan.steps]
+    names = [step.name for plan in recorded for step in plan.steps]
     assert names == (["scatter_in_order"] if in_order else ["last_writer_indices", "scatter"])
-    check_bytes(read_buffer(both.buffer), both.content)
+    both.check()
 
 
 @pytest.mark.every_adapter
@@ -141,19 +135,18 @@ def test_few_whole_rows_are_written_in_order(
 )
 def test_one_value_for_all_indices_needs_no_last_writer_pass(
     device: wg.Device,
-    monkeypatch: pytest.MonkeyPatch,
+    recorded: list[wg.Plan],
     dtype: str,
     row: tuple[int, ...],
     shape: tuple[int, ...],
     steps: list[str],
 ) -> None:
     both = placed(device, Layout.packed((50, *row), 4), dtype)
-    indices, values = np.random.default_rng(5).integers(-50, 50, 80), random_values(shape, dtype)
+    indices, values = np.random.default_rng(5).integers(-50, 50, 80), random_array(shape, dtype)
     both.array[indices] = values
-    plans = recorded_plans(monkeypatch)
     both.tensor[wg.asarray(indices, device=device)] = wg.asarray(values, device=device)
-    assert [step.name for plan in plans for step in plan.steps] == steps
-    check_bytes(read_buffer(both.buffer), both.content)
+    assert [step.name for plan in recorded for step in plan.steps] == steps
+    both.check()
 
 
 def test_indices_may_be_equal_along_two_dimensions(device: wg.Device) -> None:
@@ -164,21 +157,20 @@ def test_indices_may_be_equal_along_two_dimensions(device: wg.Device) -> None:
     assert np.array_equal(x.numpy(), expected)
 
 
-def test_a_promise_saves_the_last_writer_pass(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_promise_saves_the_last_writer_pass(device: wg.Device, recorded: list[wg.Plan]) -> None:
     """Once for each row that an index names, not for each element; one index needs none."""
     rows = wg.asarray(np.arange(24000, dtype=np.float32).reshape(40, 600), device=device)
     x = wg.zeros((50, 600), np.float32, device=device)
     indices = wg.asarray(np.random.default_rng(0).permutation(50)[:40], device=device)
-    plans = recorded_plans(monkeypatch)
     wg.put(x, indices, rows)
     wg.put(x, indices, rows, overlap="disjoint")
     wg.put(x, indices[:1], rows[:1])
-    assert [[step.name for step in plan.steps] for plan in plans] == [
+    assert [[step.name for step in plan.steps] for plan in recorded] == [
         ["last_writer_indices", "scatter"],
         ["scatter"],
         ["scatter"],
     ]
-    last_writers = plans[0].steps[0]
+    last_writers: Any = recorded[0].steps[0]
     assert last_writers.copy.sizes == (40,)
     expected = np.zeros((50, 600), np.float32)
     expected[indices.numpy()] = rows.numpy()
@@ -191,7 +183,7 @@ def test_a_broken_promise_changes_no_other_element(device: wg.Device, dtype: str
     """Of 4 bytes and more an element's words are those of either value."""
     both = placed(device, Layout.packed((40, 5), 3), dtype)
     indices = np.array([3, 9, 3, 17, -37, 9])
-    values = random_values((6, 5), dtype)
+    values = random_array((6, 5), dtype)
     wg.put(
         both.tensor, wg.asarray(indices, device=device), wg.asarray(values, device=device), overlap="disjoint"
     )
@@ -237,13 +229,12 @@ def test_put_refuses_in_words(device: wg.Device) -> None:
 
 
 @on_one_adapter
-def test_indices_print_what_runs(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_indices_print_what_runs(device: wg.Device, recorded: list[wg.Plan]) -> None:
     """Steps of reads and writes; equal steps are views, and windows stay where they are cheaper."""
     x = wg.zeros((64, 128), np.float32, device=device)
     pixels = wg.zeros((64, 128, 3), np.uint8, device=device)
     order = np.random.default_rng(0).permutation(128)
     held = wg.asarray(order, device=device)
-    plans = recorded_plans(monkeypatch)
     x[:, order]
     x[:, held]
     x[order[:9, None] % 64, order]
@@ -252,7 +243,7 @@ def test_indices_print_what_runs(device: wg.Device, monkeypatch: pytest.MonkeyPa
     x[:, order] = x.copy()
     x[held[:64]] = x.copy()
     pixels[:, held] = 1
-    found = [[re.split(r", \d+ x ", str(step))[0] for step in plan.steps] for plan in plans]
+    found = [[re.split(r", \d+ x ", str(step))[0] for step in plan.steps] for plan in recorded]
     written = [steps for steps in found if not any("scratch" in step for step in steps)]
     assert written == [
         ["kernel gather on (64, 128) by 128 indices uploaded with the submission (512 B)"],
@@ -272,35 +263,32 @@ def test_indices_print_what_runs(device: wg.Device, monkeypatch: pytest.MonkeyPa
     ]
 
 
-def test_equal_indices_share_a_plan(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_indices_share_a_plan(device: wg.Device, recorded: list[wg.Plan]) -> None:
     """In an array or in a list, which is not planned again at each call."""
     both = placed(device, Layout.packed((6, 40)), "float32")
-    plans = recorded_plans(monkeypatch)
     for keys in ([5, 1, 1, -7], np.array([5, 1, 1, -7]), [5, 1, 1, -7], [5, 1, 1, 7]):
         check_same(both.tensor[:, keys].numpy(), both.array[:, keys])
-    gathered = [plan for plan in plans if "indices" in str(plan)]
+    gathered = [plan for plan in recorded if "indices" in str(plan)]
     assert gathered[0] is gathered[1] is gathered[2] is not gathered[3]
 
 
 @pytest.mark.parametrize("held", [0, 1])
 def test_copies_beyond_a_binding_are_windows(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, held: int
+    device: wg.Device, recorded: list[wg.Plan], limit: Limit, held: int
 ) -> None:
     """At both sides of the largest binding, for reads and writes by indices of the host and of the GPU."""
     alignment = device.limits.binding_alignment_nbytes
     nbytes = 64 * max(alignment, 32)
     both = placed(device, Layout.packed((nbytes // 32, 8)), "float32")
-    limits = replace(device.limits, binding_nbytes=nbytes + alignment - 16 * (1 - held))
-    monkeypatch.setattr(device, "limits", limits)
+    limit(binding_nbytes=nbytes + alignment - 16 * (1 - held))
     order = np.random.default_rng(3).permutation(len(both.array))[:30]
-    values = random_values((30, 8), "float32")
-    plans = recorded_plans(monkeypatch)
+    values = random_array((30, 8), "float32")
     for indices in (order, wg.asarray(order, device=device)):
         assert np.array_equal(both.tensor[indices].numpy().view(np.uint8), both.array[order].view(np.uint8))
         both.tensor[indices] = values
         both.array[order] = values
-        check_bytes(read_buffer(both.buffer), both.content)
-    names = {step.name for plan in plans for step in plan.steps}
+        both.check()
+    names = {step.name for plan in recorded for step in plan.steps}
     kernels = {"wide_gather", "scatter", "scatter_in_order"}
     assert kernels <= names if held else not kernels & names
 
@@ -309,17 +297,16 @@ def test_copies_beyond_a_binding_are_windows(
 @pytest.mark.parametrize("on_gpu", [False, True])
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 def test_windows_promised_disjoint_need_no_last_writer_pass(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, dtype: str, on_gpu: bool
+    device: wg.Device, recorded: list[wg.Plan], dtype: str, on_gpu: bool
 ) -> None:
     """If two of them overlap after all, no other element changes."""
     both = placed(device, Layout.packed((20, 30), 3), dtype)
-    windows = random_values((3, 4, 7), dtype)
+    windows = random_array((3, 4, 7), dtype)
     apart, meeting = np.array([[0, 1], [5, 20], [9, 3]]), np.array([[0, 1], [2, 4], [15, 3]])
-    plans = recorded_plans(monkeypatch)
     for offsets in (apart, meeting):
         held: Any = wg.asarray(offsets, device=device) if on_gpu else offsets
         wg.insert_windows(both.tensor, held, windows, overlap="disjoint")
-    steps = [step.name for plan in plans for step in plan.steps]
+    steps = [step.name for plan in recorded for step in plan.steps]
     assert steps
     assert "last_writer_windows" not in steps
     touched = np.zeros((20, 30), int)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -23,7 +22,7 @@ from helpers import (
     whole_words,
 )
 from planning import preferring
-from running import created
+from running import Limit, created
 
 import wgslice as wg
 from wgslice.plans.kernels import Kernel
@@ -410,9 +409,7 @@ def step(device: wg.Device, table: Any, rows: Any, bound: list[wg.BoundOperator]
     device.wgpu_device.queue.submit([encoder.finish()])
 
 
-def test_a_step_of_caches_makes_nothing_after_the_first(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_of_caches_makes_nothing_after_the_first(device: wg.Device) -> None:
     count, heads, length, width, latest = 3, 2, 9, 128, 4
     alignment = device.limits.binding_alignment_nbytes
     table = make_buffer(device, random_bytes(alignment + 16))
@@ -432,7 +429,7 @@ def test_a_step_of_caches_makes_nothing_after_the_first(
         bound.append(read.bind(input=caches[-1], output=outputs[-1], offsets=(table, alignment)))
     assert {each.plan for each in bound} == {append.plan, read.plan}
     positions = (0, 5, 7, 8, 12, -3)  # the last two are clamped
-    with created(monkeypatch) as made:
+    with created() as made:
         for position in positions:
             words = np.zeros((2, alignment // 4), int)
             words[:, 2] = position, position + 1 - latest
@@ -544,15 +541,12 @@ def test_bound_buffers_destroyed_since_are_refused(
 
 
 @pytest.mark.parametrize("spare", [(0, 0), (0, 16), (16, 0)], ids=["both", "input", "output"])
-def test_buffers_that_end_inside_a_vector(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, spare: tuple[int, int]
-) -> None:
+def test_buffers_that_end_inside_a_vector(device: wg.Device, limit: Limit, spare: tuple[int, int]) -> None:
     """Their last bytes are read and written all the same, by a kernel that needs no whole vector there.
 
     The copy is long enough for kernels of whole vectors, which the plan for padded buffers has.
     """
-    in_blocks = replace(device.limits, profile=preferring(CPU, Kernel.SHIFTED_ROWS))
-    monkeypatch.setattr(device, "limits", in_blocks)
+    limit(profile=preferring(CPU, Kernel.SHIFTED_ROWS))
     rows, columns, stop = 129, 2001, 1994
     source = random_bytes(whole_words(rows * columns) + spare[0], 1)
     target = random_bytes(whole_words(rows * stop) + spare[1], 2)

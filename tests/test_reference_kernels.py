@@ -173,7 +173,7 @@ def test_two_owners_of_the_block_between_windows_are_refused(
         run_plan(plan, source, target, case.offsets)
 
 
-def test_a_wrong_stride_that_makes_rows_meet_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_stride_that_makes_rows_meet_is_refused() -> None:
     """Whatever the kernel: elements that two invocations write must be the same."""
     source, target = Layout.packed((5, 40)), Layout.of((5, 40), (39, 1))
     for kernel, width in ((Kernel.SLICE1, 1), (Kernel.SLICE1, 4), (Kernel.ROWS, 4), (Kernel.WIDE_ROWS, 16)):

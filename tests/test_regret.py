@@ -21,8 +21,7 @@ TINY = Case("tiny", "uint16", (70, 90), np.s_[::-2, 1:])
 
 
 @pytest.fixture
-def regret(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
+def regret(named: wg.Device) -> ModuleType:
     return importlib.import_module("bench.regret")  # asks for its device when it is imported
 
 

@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from helpers import LARGE_PACKAGES, load_bootstrap
@@ -17,6 +18,10 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+
+
+Run: TypeAlias = Callable[..., int]
+Replace: TypeAlias = Callable[..., None]
 
 
 class Linter:
@@ -39,7 +44,18 @@ def run_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.fixture
-def commands(run_script: Any, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+def replace(run_script: Any, monkeypatch: pytest.MonkeyPatch) -> Replace:
+    """Replaces names of the bootstrap until the test ends."""
+
+    def replacing(**parts: Any) -> None:
+        for name, part in parts.items():
+            monkeypatch.setattr(run_script, name, part)
+
+    return replacing
+
+
+@pytest.fixture
+def commands(replace: Replace) -> list[list[str]]:
     """The packages that the bootstrap would install, and the commands it would run, which all succeed."""
     done: list[list[str]] = []
 
@@ -53,18 +69,22 @@ def commands(run_script: Any, monkeypatch: pytest.MonkeyPatch) -> list[list[str]
     def start(words: list[Any]) -> Linter:
         return Linter(words, call(words, None))
 
-    monkeypatch.setattr(run_script, "install", install)
-    monkeypatch.setattr(run_script, "start", start)
-    monkeypatch.setattr(run_script, "find_adapters", lambda *_, **__: {"WGSLICE_TEST_ADAPTERS": "any"})
-    monkeypatch.setattr(run_script, "choose_test_adapters", lambda **_: {"WGSLICE_TEST_ADAPTERS": "any"})
-    monkeypatch.setattr(run_script, "call", call)
+    replace(install=install, start=start, call=call)
+    replace(find_adapters=lambda *_, **__: {"WGSLICE_TEST_ADAPTERS": "any"})
+    replace(choose_test_adapters=lambda **_: {"WGSLICE_TEST_ADAPTERS": "any"})
     return done
 
 
-def run(run_script: Any, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["run", *arguments])
-    status: int = run_script.main()
-    return status
+@pytest.fixture
+def run(run_script: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs the bootstrap with arguments, and gives its status."""
+
+    def main(*arguments: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["run", *arguments])
+        status: int = run_script.main()
+        return status
+
+    return main
 
 
 def test_the_bootstrap_names_its_verbs() -> None:
@@ -72,21 +92,8 @@ def test_the_bootstrap_names_its_verbs() -> None:
         [sys.executable, ROOT / "run", "--help"], capture_output=True, text=True, check=True
     )
     verbs = (
-        "demo",
-        "test",
-        "suites",
-        "lint",
-        "docs",
-        "wheel",
-        "bench",
-        "gpu",
-        "mutants",
-        "check",
-        "fuzz",
-        "matrix",
-        "browser",
-        "soak",
-        "lock",
+        *("demo", "test", "suites", "lint", "docs", "wheel", "bench", "gpu", "mutants", "check", "fuzz"),
+        *("matrix", "browser", "soak", "lock"),
     )
     assert all(verb in shown.stdout for verb in verbs)
     for arguments in ([], ["polish"], ["demo", "--fast"]):
@@ -94,10 +101,8 @@ def test_the_bootstrap_names_its_verbs() -> None:
         assert done.returncode == 2
 
 
-def test_the_benchmark_prints_its_own_options(
-    run_script: Any, commands: list[list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert run(run_script, monkeypatch, "bench", "--help") == 0
+def test_the_benchmark_prints_its_own_options(commands: list[list[str]], run: Run) -> None:
+    assert run("bench", "--help") == 0
     assert commands == [["install", "bench"], ["bench", "--help"]]
     helped = subprocess.run(
         [sys.executable, "-m", "bench", "--help"], cwd=ROOT, capture_output=True, text=True, check=False
@@ -107,17 +112,16 @@ def test_the_benchmark_prints_its_own_options(
 
 @pytest.mark.parametrize(("options", "served"), [([], True), (["--no-serve"], False)])
 def test_docs_are_built_and_served_by_default(
-    run_script: Any,
     commands: list[list[str]],
-    monkeypatch: pytest.MonkeyPatch,
+    run: Run,
+    replace: Replace,
     tmp_path: Path,
     options: list[str],
     served: bool,
 ) -> None:
-    monkeypatch.setattr(run_script, "ROOT", tmp_path)
-    monkeypatch.setattr(run_script, "SITE", tmp_path / "site")
+    replace(ROOT=tmp_path, SITE=tmp_path / "site")
     (tmp_path / "site").mkdir()
-    assert run(run_script, monkeypatch, "docs", *options) == 0
+    assert run("docs", *options) == 0
     installed, built, saved, packed, package, *server = commands
     assert installed == ["install", "docs"]
     assert built[0] == "sphinx"
@@ -130,11 +134,11 @@ def test_docs_are_built_and_served_by_default(
 
 
 def test_gpu_installs_packed_wheels_without_an_index(
-    run_script: Any, commands: list[list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    commands: list[list[str]], run: Run, replace: Replace, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(run_script, "PACKED", tmp_path / "wheels")
+    replace(PACKED=tmp_path / "wheels")
     measured = ["bench.gpu", "--budget", "9"]
-    assert run(run_script, monkeypatch, "gpu", "--budget", "9") == 0
+    assert run("gpu", "--budget", "9") == 0
     assert commands == [["install", "gpu"], measured]
     (tmp_path / "wheels").mkdir()
     environments: list[dict[str, str]] = []
@@ -147,19 +151,21 @@ def test_gpu_installs_packed_wheels_without_an_index(
         commands.append(arguments)
         return True
 
-    monkeypatch.setattr(run_script, "call", call)
-    monkeypatch.setattr(run_script, "install_into", install_into)
-    monkeypatch.setattr(run_script, "list_adapters", lambda _: [])
-    monkeypatch.setattr(run_script, "with_unpacked", lambda environment: environment | {"UNPACKED": "yes"})
-    assert run(run_script, monkeypatch, "gpu") == 0
+    replace(
+        call=call,
+        install_into=install_into,
+        list_adapters=lambda _: [],
+        with_unpacked=lambda environment: environment | {"UNPACKED": "yes"},
+    )
+    assert run("gpu") == 0
     assert commands[2:] == [["--no-index", "--find-links", str(tmp_path / "wheels"), "wgslice[gpu]"]]
     assert (environments[0]["UNPACKED"], environments[0]["WGSLICE_PROFILE"]) == ("yes", "shipped")
 
 
 def test_scripts_get_their_arguments(
-    run_script: Any, commands: list[list[str]], monkeypatch: pytest.MonkeyPatch
+    run_script: Any, commands: list[list[str]], run: Run, replace: Replace
 ) -> None:
-    monkeypatch.setattr(run_script, "install_from_npm", commands.append)
+    replace(install_from_npm=commands.append)
     for verb, script in (
         ("mutants", "mutate.py"),
         ("check", "check.py"),
@@ -167,7 +173,7 @@ def test_scripts_get_their_arguments(
         ("soak", "soak.py"),
         ("browser", "browser_tests.py"),
     ):
-        assert run(run_script, monkeypatch, verb, "widening", "--check") == 0
+        assert run(verb, "widening", "--check") == 0
         npm = [[run_script.PYODIDE, run_script.PYSCRIPT]] * (verb == "browser")
         assert commands[-2 - len(npm) :] == [["install", "test"], *npm, ["widening", "--check"]]
         assert (ROOT / "tests" / script).is_file()
@@ -179,7 +185,7 @@ def test_scripts_get_their_arguments(
 
 
 def test_the_wheel_that_is_tested_is_the_one_that_was_built(
-    run_script: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    run_script: Any, monkeypatch: pytest.MonkeyPatch, replace: Replace, tmp_path: Path
 ) -> None:
     """pip leaves an older wheel of the same version where it is: its environment begins anew."""
     dist, wheel, built = tmp_path / "dist", tmp_path / ".wheel", tmp_path / "dist" / "wgslice-1.whl"
@@ -187,10 +193,7 @@ def test_the_wheel_that_is_tested_is_the_one_that_was_built(
         folder.mkdir()
     (wheel / "of the wheel before").touch()
     (dist / "of the build before").touch()
-    monkeypatch.setattr(run_script, "DIST", dist)
-    monkeypatch.setattr(run_script, "WHEEL", wheel)
-    monkeypatch.setattr(run_script, "install", lambda _: None)
-    monkeypatch.setattr(run_script, "find_adapters", lambda *_, **__: {})
+    replace(DIST=dist, WHEEL=wheel, install=lambda _: None, find_adapters=lambda *_, **__: {})
 
     def build(command: list[str], **_: Any) -> Any:
         assert command[1:3] == ["-m", "build"]
@@ -204,9 +207,11 @@ def test_the_wheel_that_is_tested_is_the_one_that_was_built(
         return True
 
     monkeypatch.setattr(run_script.subprocess, "run", build)
-    monkeypatch.setattr(run_script, "install_into", install_into)
-    monkeypatch.setattr(run_script, "packages_of", lambda _: tmp_path)
-    monkeypatch.setattr(run_script, "call", lambda command, _: 0 if "pytest" in command else 1)
+    replace(
+        install_into=install_into,
+        packages_of=lambda _: tmp_path,
+        call=lambda command, _: 0 if "pytest" in command else 1,
+    )
     assert run_script.wheel([]) == 0
     assert list(dist.iterdir()) == [built]
 
@@ -233,14 +238,16 @@ def test_run_test_installs_and_passes_on(
     run_script: Any,
     commands: list[list[str]],
     monkeypatch: pytest.MonkeyPatch,
+    run: Run,
+    replace: Replace,
     arguments: list[str],
     extra: str,
     handed: list[str],
 ) -> None:
     monkeypatch.delenv("WGSLICE_TEST_ADAPTERS", raising=False)
     npm: list[list[str]] = []
-    monkeypatch.setattr(run_script, "install_from_npm", npm.append)
-    assert run(run_script, monkeypatch, *arguments) == 0
+    replace(install_from_npm=npm.append)
+    assert run(*arguments) == 0
     assert commands == [["install", extra], *CHECKS, ["pytest", *run_script.IN_PARALLEL, *handed]]
     assert npm == [[run_script.DAWN]] * (extra == "test-all")
 
@@ -267,17 +274,16 @@ def test_packages_of_npm_are_installed_once(
 
 @pytest.mark.parametrize(("mypy", "tests", "status"), [(3, 0, 3), (0, 2, 2), (3, 2, 2), (0, 0, 0)])
 def test_tests_run_and_are_reported_where_types_fail(
-    run_script: Any,
     commands: list[list[str]],
-    monkeypatch: pytest.MonkeyPatch,
+    run: Run,
+    replace: Replace,
     capsys: pytest.CaptureFixture[str],
     mypy: int,
     tests: int,
     status: int,
 ) -> None:
-    monkeypatch.setattr(run_script, "start", lambda words: Linter(words, mypy if "mypy" in words else 0))
-    monkeypatch.setattr(run_script, "call", lambda *_: tests)
-    assert run(run_script, monkeypatch, "test") == status
+    replace(start=lambda words: Linter(words, mypy if "mypy" in words else 0), call=lambda *_: tests)
+    assert run("test") == status
     words = {False: "passed", True: "failed"}
     assert capsys.readouterr().out.splitlines()[1:] == [
         "run: ruff check --quiet passed",
@@ -286,13 +292,13 @@ def test_tests_run_and_are_reported_where_types_fail(
         f"run: mypy {words[bool(mypy)]}",
         f"run: tests {words[bool(tests)]}",
     ]
-    assert run(run_script, monkeypatch, "lint") == mypy
+    assert run("lint") == mypy
 
 
 def test_newest_packages_leave_no_stamp_of_the_lock_file(
-    run_script: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    run_script: Any, replace: Replace, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(run_script, "VENV", tmp_path)
+    replace(VENV=tmp_path)
     installed: list[list[str]] = []
 
     def install_into(venv: Path, stamp: str, content: str, arguments: list[str], what: str) -> bool:
@@ -300,7 +306,7 @@ def test_newest_packages_leave_no_stamp_of_the_lock_file(
         (venv / stamp).write_text(content)
         return True
 
-    monkeypatch.setattr(run_script, "install_into", install_into)
+    replace(install_into=install_into)
     run_script.install("test-all")
     run_script.install("test")  # covered
     assert len(installed) == 1
@@ -399,16 +405,16 @@ def test_an_unpacked_driver_is_found(run_script: Any, tmp_path: Path) -> None:
 class Machine:
     """A machine to run on: its adapters, and what apt would add."""
 
-    def __init__(
-        self, run_script: Any, monkeypatch: pytest.MonkeyPatch, found: list[tuple[str, str]]
-    ) -> None:
+    def __init__(self, replace: Replace, found: list[tuple[str, str]]) -> None:
         self.found = found
         self.installed: list[list[str]] = []
         self.debian = True
-        monkeypatch.setattr(run_script, "list_adapters", lambda _: self.found)
-        monkeypatch.setattr(run_script, "has_apt", lambda: self.debian)
-        monkeypatch.setattr(run_script, "apt_install", self.install)
-        monkeypatch.setattr(run_script, "call", lambda *_: 1)
+        replace(
+            list_adapters=lambda _: self.found,
+            has_apt=lambda: self.debian,
+            apt_install=self.install,
+            call=lambda *_: 1,
+        )
 
     def install(self, packages: list[str]) -> bool:
         self.installed.append(packages)
@@ -416,8 +422,8 @@ class Machine:
         return True
 
 
-def test_a_test_run_names_its_adapters(run_script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = Machine(run_script, monkeypatch, [("llvmpipe", "OpenGL")])
+def test_a_test_run_names_its_adapters(run_script: Any, replace: Replace) -> None:
+    machine = Machine(replace, [("llvmpipe", "OpenGL")])
     assert run_script.choose_test_adapters()["WGSLICE_TEST_ADAPTERS"] == "Vulkan; OpenGL"
     assert machine.installed == [["mesa-vulkan-drivers"]]
     machine.debian, machine.found = False, [("M3", "Metal"), ("WARP", "D3D12")]
@@ -426,10 +432,8 @@ def test_a_test_run_names_its_adapters(run_script: Any, monkeypatch: pytest.Monk
     assert run_script.choose_test_adapters()["WGSLICE_TEST_ADAPTERS"] == "any"
 
 
-def test_the_demo_installs_an_adapter_where_there_is_none(
-    run_script: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    machine = Machine(run_script, monkeypatch, [("Iris", "OpenGL")])
+def test_the_demo_installs_an_adapter_where_there_is_none(run_script: Any, replace: Replace) -> None:
+    machine = Machine(replace, [("Iris", "OpenGL")])
     run_script.find_adapters(["Vulkan"], any_will_do=True)
     assert machine.installed == []
     machine.found = []

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from operator import setitem
 from typing import Any
 
 import numpy as np
 import pytest
-from helpers import COPY_DST, COPY_SRC, STORAGE, check_bytes, on_one_adapter, random_bytes, read_buffer
+from helpers import on_one_adapter, random_array
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
-from index_keys import INTEGERS, Placed, any_keys, outcome, placed, recorded_plans
+from index_keys import INTEGERS, outcome, placed
+from running import Limit
 from strategies import nested_strides
 
 import wgslice as wg
 from wgslice.dialects.advanced import AdvancedSelection, any_index
 from wgslice.layout import Layout
 from wgslice.plans.gather import indexed_windows
-
-
-def check(both: Placed) -> None:
-    check_bytes(read_buffer(both.buffer), both.content)
-
-
-def random_array(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Any:
-    raw = random_bytes(int(np.prod(shape, dtype=int)) * np.dtype(dtype).itemsize, seed)
-    return (raw & 1 if dtype == "bool" else raw).view(dtype).reshape(shape)
 
 
 @st.composite
@@ -40,44 +31,6 @@ def broadcastable(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[int, ...]:
     return (1,) * draw(st.integers(0, 1)) + sizes[draw(st.integers(0, len(shape))) :]
 
 
-@pytest.mark.every_adapter
-@given(data=st.data(), sizes=array_shapes(min_dims=1, max_dims=6, min_side=0, max_side=5))
-def test_any_key_writes_what_numpy_does(
-    device: wg.Device, data: st.DataObject, sizes: tuple[int, ...]
-) -> None:
-    dtype = data.draw(st.sampled_from(["bool", "uint8", "float16", "float32", "int64", "complex128"]))
-    layout = Layout.of(sizes, data.draw(nested_strides(sizes, broadcast=False)), data.draw(st.integers(0, 9)))
-    usage = STORAGE | data.draw(st.sampled_from([0, COPY_SRC | COPY_DST]))
-    both = placed(device, layout, dtype, usage)
-    back = tuple(slice(None, None, data.draw(st.sampled_from([1, -1, 2]))) for _ in sizes)
-    array, x = both.array[back], both.tensor[back]
-    key = data.draw(any_keys(array.shape))
-    result = outcome(lambda: array[key])
-    if isinstance(result, str) or np.ndim(result) > 6:  # its values have up to two dimensions more
-        return
-    # An element takes no array of one from NumPy 2.4 on, and takes it before.
-    shape = data.draw(broadcastable(np.shape(result))) if isinstance(result, np.ndarray) else ()
-    value = random_array(shape, dtype, 2)
-    kind = data.draw(st.sampled_from(["array", "strided array", "tensor", "strided tensor", "element"]))
-    wider = np.repeat(value[..., None], 2, -1)
-    element = np.ones((), dtype)[()]
-    given: Any = {
-        "array": value,
-        "strided array": wider[..., 1],
-        "tensor": wg.asarray(value, device=device),
-        "strided tensor": wg.asarray(wider, device=device)[..., 0],
-        "element": element,
-    }[kind]
-    theirs = element if kind == "element" else value
-    expected = outcome(lambda: array.__setitem__(key, theirs))
-    found = outcome(lambda: x.__setitem__(key, given))
-    if isinstance(expected, str):
-        assert isinstance(found, str)
-        assert found.partition(": ")[0] == expected.partition(": ")[0]
-        assert expected.partition(": ")[2] in found.replace("assignment: ", "")
-    check(both)
-
-
 @given(data=st.data(), sizes=array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=6))
 def test_a_value_in_the_same_buffer_is_read_before_writes(
     device: wg.Device, data: st.DataObject, sizes: tuple[int, ...]
@@ -87,7 +40,7 @@ def test_a_value_in_the_same_buffer_is_read_before_writes(
     count = len(key) if data.draw(st.booleans()) else min(1, len(key))
     both.array[key] = both.array[::-1][:count].copy()
     both.tensor[key] = both.tensor[::-1][:count]
-    check(both)
+    both.check()
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
@@ -102,31 +55,31 @@ def test_device_indices_out_of_range_are_dropped(device: wg.Device, dtype: str) 
     both.array[indices[inside]] = value[inside]
     held = wg.asarray(indices, device=device)
     both.tensor[held] = wg.asarray(value, device=device)
-    check(both)
+    both.check()
     columns = np.arange(len(indices)) % 3
     both.array[indices[inside], :, columns[inside]] = value[inside, :, 0]
     both.tensor[held, :, columns] = value[:, :, 0]
-    check(both)
+    both.check()
     both.array[indices[inside], 1:, 2] = 7
     both.tensor[held, 1:, 2] = 7
-    check(both)
+    both.check()
     narrow = columns.astype(np.uint8 if dtype == "int8" else np.int8) - 3 * (dtype != "int8")
     both.array[indices[inside], 3, narrow[inside]] = value[inside, 1, 1]
     both.tensor[held, 3, wg.asarray(narrow, device=device)] = wg.asarray(value[:, 1, 1].copy(), device=device)
-    check(both)
+    both.check()
 
 
-def test_indices_in_the_buffer_that_is_written(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_indices_in_the_buffer_that_is_written(device: wg.Device, limit: Limit) -> None:
     """Are read before anything is written, also where several dispatches write."""
     nbytes = max(256, 4 * device.limits.binding_alignment_nbytes)
     both = placed(device, Layout.packed((nbytes // 4,)), "int32")
     both.array[:] = np.random.default_rng(1).permutation(nbytes // 4)
     both.tensor[...] = both.array
-    monkeypatch.setattr(device, "limits", replace(device.limits, binding_nbytes=nbytes))
+    limit(binding_nbytes=nbytes)
     indices = both.array.copy()
     both.array[indices] = both.array[::-1].copy()
     both.tensor[both.tensor] = both.tensor[::-1]
-    check(both)
+    both.check()
 
 
 MASKED = ["uint8", "int16", "float32", "int64", "complex128"]
@@ -166,7 +119,7 @@ def test_one_value_at_a_mask_on_the_gpu_is_written_as_numpy_does(
         monkeypatch.setattr("wgslice.tensors.placed.download", None)
         both.tensor[on_device] = wg.asarray(value, device=device) if data.draw(st.booleans()) else value
     both.array[mask] = value
-    check(both)
+    both.check()
 
 
 @pytest.mark.every_adapter
@@ -184,7 +137,7 @@ def test_copyto_where_a_mask_is_true_writes_what_numpy_does(
         copyto(both.tensor, wg.asarray(value, device=device), where=on_device)
     if mask.ndim <= both.array.ndim and value.ndim <= both.array.ndim:
         np.copyto(both.array, value, where=mask)
-        check(both)
+        both.check()
 
 
 @pytest.mark.parametrize(
@@ -192,18 +145,17 @@ def test_copyto_where_a_mask_is_true_writes_what_numpy_does(
 )
 @pytest.mark.parametrize("value", ["one", "per row", "tensor", "tensor per row"])
 def test_values_broadcast_along_rows(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, dtype: str, columns: int, value: str
+    device: wg.Device, recorded: list[wg.Plan], dtype: str, columns: int, value: str
 ) -> None:
     """Rows of at least 64 bytes are copied from a repeated value, whether the host repeats it or the GPU."""
     both = placed(device, Layout.of((7, columns), (columns + 3, 1), 1), dtype)
     rows = np.array([5, 0, 3, 6])
     given = random_array((4, 1) if "per row" in value else (), dtype, 4)
-    plans = recorded_plans(monkeypatch)
     both.tensor[rows] = wg.asarray(given, device=device) if "tensor" in value else given
     both.array[rows] = given
-    check(both)
+    both.check()
     short = columns * np.dtype(dtype).itemsize < 64
-    assert ("scatter_subword" in {plan.choice.name for plan in plans}) == short
+    assert ("scatter_subword" in {plan.choice and plan.choice.name for plan in recorded}) == short
 
 
 @pytest.mark.parametrize("dtype", MASKED)
@@ -215,7 +167,7 @@ def test_many_elements_at_a_mask(device: wg.Device, dtype: str, where: str) -> N
         mask = np.random.default_rng(3).random(sizes[:rank]) < 0.5
         both.array[mask] = 5
         both.tensor[wg.asarray(mask, device=device) if where == "device" else mask] = 5
-        check(both)
+        both.check()
 
 
 @pytest.mark.every_adapter
@@ -234,7 +186,7 @@ def test_many_elements_at_a_mask(device: wg.Device, dtype: str, where: str) -> N
 @pytest.mark.parametrize("where", ["device", "host", "the same buffer"])
 def test_values_at_many_true_elements(
     device: wg.Device,
-    monkeypatch: pytest.MonkeyPatch,
+    recorded: list[wg.Plan],
     dtype: str,
     sizes: tuple[int, ...],
     offset: int,
@@ -247,11 +199,10 @@ def test_values_at_many_true_elements(
     count = int(mask.sum())
     array, tensor = both.array.reshape(-1)[:count][::-1].copy(), both.tensor.ravel()[:count][::-1]
     held = wg.asarray(mask, device=device) if where == "device" else mask
-    plans = recorded_plans(monkeypatch)
     both.tensor[held] = tensor if where == "the same buffer" else wg.asarray(array, device=device)
     both.array[mask] = array
-    check(both)
-    assert plans[-1].steps[-1].name == kernel
+    both.check()
+    assert recorded[-1].steps[-1].name == kernel
     with pytest.raises(ValueError, match=rf"cannot assign {count - 1} input values to the {count} output"):
         both.tensor[held] = array[1:]
 
@@ -265,7 +216,7 @@ def test_masks_without_dimensions_and_of_nothing(
         mask = np.full(sizes[:rank], marked)
         both.array[mask] = 5
         both.tensor[wg.asarray(mask, device=device)] = 5
-        check(both)
+        both.check()
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16"])
@@ -275,19 +226,19 @@ def test_elements_beyond_a_masks_end_are_ignored(device: wg.Device, dtype: str) 
         both = placed(device, Layout.packed((count,), 1), dtype)
         both.array[:] = 5
         both.tensor[mask[:count]] = 5
-        check(both)
+        both.check()
 
 
 def test_a_mask_and_a_value_in_the_buffer_that_is_written(device: wg.Device) -> None:
     both = placed(device, Layout.packed((7, 9)), "bool")
     both.array[both.array.copy()] = False
     both.tensor[both.tensor] = False
-    check(both)
+    both.check()
     both = placed(device, Layout.packed((7, 9)), "int16")
     mask = np.arange(7) % 3 > 0
     both.array[mask] = both.array[0].copy()
     both.tensor[wg.asarray(mask, device=device)] = both.tensor[0]
-    check(both)
+    both.check()
 
 
 @pytest.mark.every_adapter
@@ -299,28 +250,26 @@ def test_masks_and_values_in_the_same_buffer_are_read_first(device: wg.Device, d
     mask = np.random.default_rng(3).random((67, 59)) < 0.5
     both.array[...] = np.where(mask, both.array[::-1].copy(), both.array)
     copyto(both.tensor, both.tensor[::-1], where=wg.asarray(mask, device=device))
-    check(both)
+    both.check()
     both.array[:, 1:] = np.where(mask[:, 1:], both.array[3, :-1].copy(), both.array[:, 1:])
     copyto(both.tensor[:, 1:], both.tensor[3, :-1], where=mask[:, 1:])
     if dtype == "bool":
         both.array[both.array[::-1, ::-1].copy()] = False
         both.tensor[both.tensor[::-1, ::-1]] = False
-    check(both)
+    both.check()
 
 
-def test_a_mask_that_no_binding_holds_is_read_back(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mask_that_no_binding_holds_is_read_back(device: wg.Device, limit: Limit) -> None:
     both = placed(device, Layout.packed((70, 90)), "int16")
-    monkeypatch.setattr(device, "limits", replace(device.limits, binding_nbytes=4096))
+    limit(binding_nbytes=4096)
     mask = both.array > 0
     both.array[mask] = 5
     both.tensor[wg.asarray(mask, device=device)] = 5
-    check(both)
+    both.check()
     copyto: Any = np.copyto
     both.array[~mask] = -1
     copyto(both.tensor, wg.full((1, 90), -1, np.int16, device=device), where=wg.asarray(~mask, device=device))
-    check(both)
+    both.check()
 
 
 def test_values_at_a_mask_on_the_gpu(device: wg.Device) -> None:
@@ -330,7 +279,7 @@ def test_values_at_a_mask_on_the_gpu(device: wg.Device) -> None:
     count = int(mask.sum())
     both.array[mask] = np.arange(count * 9).reshape(count, 9)
     both.tensor[wg.asarray(mask, device=device)] = np.arange(count * 9).reshape(count, 9)
-    check(both)
+    both.check()
     held = wg.asarray(mask, device=device)
     with pytest.raises(ValueError, match="shape mismatch: value array of shape"):
         both.tensor[held] = np.zeros((count + 1, 9))
@@ -338,7 +287,7 @@ def test_values_at_a_mask_on_the_gpu(device: wg.Device) -> None:
         both.tensor[wg.asarray(both.array > 0, device=device)] = [[1]]
     with pytest.raises(IndexError, match="boolean index did not match indexed array along axis 0"):
         both.tensor[held[1:]] = 0
-    check(both)
+    both.check()
 
 
 @pytest.mark.parametrize(
@@ -370,7 +319,7 @@ def test_refused_assignments_write_nothing(
         both.array[key] = value
     with pytest.raises(error, match=words):
         both.tensor[key] = value
-    check(both)
+    both.check()
 
 
 @pytest.mark.parametrize("shape", [(0,), (5,), (0, 0), (0, 4), (5, 0)])
@@ -399,40 +348,38 @@ def test_tensors_that_do_not_fit_are_refused(device: wg.Device) -> None:
     overlapping = wg.from_buffer(both.buffer, (2, 3), "i4", strides=(0, 1))
     with pytest.raises(ValueError, match="two elements share bytes"):
         overlapping[[0]] = 0
-    check(both)
+    both.check()
     both.buffer.destroy()
     with pytest.raises(ValueError, match=r"assignment: .*destroyed"):
         both.tensor[[0]] = 0
 
 
 def test_the_later_one_wins_over_several_dispatches(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+    device: wg.Device, recorded: list[wg.Plan], limit: Limit
 ) -> None:
     both = placed(device, Layout.packed((30,)), "int16")
-    monkeypatch.setattr(device, "limits", replace(device.limits, binding_nbytes=1024))
-    plans = recorded_plans(monkeypatch)
+    limit(binding_nbytes=1024)
     indices = np.random.default_rng(2).integers(0, 30, 500)
     value = random_array((500,), "int16", 4)
     both.array[indices] = value
     both.tensor[indices] = value
-    assert len(plans) == 4
-    check(both)
+    assert len(recorded) == 4
+    both.check()
 
 
 @on_one_adapter
-def test_host_indices_take_no_last_writer_pass(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_host_indices_take_no_last_writer_pass(device: wg.Device, recorded: list[wg.Plan]) -> None:
     x = wg.zeros((20, 64, 64, 3), "u1", device=device)
     y = wg.zeros((20, 64, 64, 3), "u1", device=device)
-    plans = recorded_plans(monkeypatch)
     x[np.random.default_rng(0).permutation(20)] = y
     x[np.zeros(20, int)] = y
     x[:, [1, 1], [2, 2]] = y[:, :2, 0]
     x[x.numpy() > 1] = 1  # nothing
     x[..., [True, False, True]] = 1
-    assert len(plans) == 4
-    assert not any("last_writer" in str(plan) for plan in plans)
+    assert len(recorded) == 4
+    assert not any("last_writer" in str(plan) for plan in recorded)
     x[wg.asarray(np.zeros(20, int), device=device)] = y
-    assert "last_writer" in str(plans[-1])
+    assert "last_writer" in str(recorded[-1])
 
 
 @pytest.mark.parametrize("span", [40, 100_000])

@@ -326,10 +326,10 @@ def test_broken_kernels_are_found_and_slices_stay_right(
     assert all(chain(slices(device), windows(device), inserts(device)))
 
 
-def test_a_healthy_device_passes(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_healthy_device_passes(device: wg.Device) -> None:
     """On OpenGL by one device: a thread that waits for another device's context aborts the process."""
     device.limits = replace(device.limits, disabled=frozenset({Kernel.SLICE1}))  # by an earlier one
-    with counted(monkeypatch, wg.Device, ["request"]) as others, trying(set(Kernel)):
+    with counted(wg.Device, ["request"]) as others, trying(set(Kernel)):
         tested = wg.selftest(device)
     if device.adapter.software:
         assert others["request"] == (device.adapter.backend != "OpenGL")

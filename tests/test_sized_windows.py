@@ -122,28 +122,6 @@ def check_listed(found: list[wg.Tensor], expected: list[NDArray[Any]]) -> None:
         assert window.memory is found[0].memory
 
 
-@pytest.mark.every_adapter
-@given(case=cases(), offsets_dtype=st.sampled_from([None, "int32", "uint16", "int64"]))
-def test_extracted_windows_are_numpys_slices(
-    device: wg.Device, case: Case, offsets_dtype: str | None
-) -> None:
-    x = wg.asarray(case.array, device=device)[case.view]
-    offsets: Any = case.offsets
-    if offsets_dtype is not None:
-        offsets = wg.asarray(case.offsets.astype(offsets_dtype), device=device)
-    check_listed(wg.extract_windows(x, offsets, case.sizes, case.strides), case.expected())
-
-
-@pytest.mark.every_adapter
-@given(case=cases(inside=False), on_gpu=st.booleans())
-def test_elements_outside_read_as_the_fill(device: wg.Device, case: Case, on_gpu: bool) -> None:
-    x = wg.asarray(case.array, device=device)[case.view]
-    offsets: Any = wg.asarray(case.offsets, device=device) if on_gpu else case.offsets
-    fill = np.frombuffer(bytes(range(1, 17)), case.array.dtype)[0]
-    found = wg.extract_windows(x, offsets, case.sizes, case.strides, fill=fill)
-    check_listed(found, case.expected(fill))
-
-
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 @pytest.mark.parametrize("crops", PUBLIC_CROPS.values(), ids=PUBLIC_CROPS)
 def test_public_crops_are_numpys(device: wg.Device, crops: Any, dtype: str) -> None:

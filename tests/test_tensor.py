@@ -9,19 +9,12 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from helpers import COPY_DST, COPY_SRC, STORAGE, bits, check_same, make_buffer, random_bytes
+from helpers import COPY_DST, COPY_SRC, STORAGE, bits, check_same, make_buffer, random_array, random_bytes
 
 import wgslice as wg
 from wgslice.tensors.uncomputed import INSTEAD, REMEDY
 
 DTYPES = ["bool", "int8", "uint16", "float16", "float32", "int64", "complex64", "complex128", "datetime64[s]"]
-
-
-def random_array(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Any:
-    """Any bits of a dtype; bool has two values only."""
-    dtype = np.dtype(dtype)
-    raw = random_bytes(int(np.prod(shape, dtype=int)) * dtype.itemsize, seed)
-    return (raw & 1 if dtype.kind == "b" else raw).view(dtype).reshape(shape)
 
 
 @pytest.mark.every_adapter

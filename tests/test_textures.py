@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import STORAGE, check_bytes, check_same, make_buffer, on_one_adapter, random_bytes
+from helpers import STORAGE, check_bytes, check_same, make_buffer, on_one_adapter, random_array, random_bytes
 from numpy.typing import NDArray
 
 import wgslice as wg
@@ -72,12 +72,6 @@ def make_texture(
     )
 
 
-def elements(shape: tuple[int, ...], dtype: str, seed: int = 0) -> NDArray[Any]:
-    """Every bit pattern."""
-    element = np.dtype(dtype)
-    return random_bytes(prod(shape) * element.itemsize, seed).view(element).reshape(shape)
-
-
 def shape_of(size: tuple[int, int, int], dimension: str, channels: int) -> tuple[int, ...]:
     width, height, depth = size
     sizes = (width,) if dimension == "1d" else (height, width) if depth == 1 else (depth, height, width)
@@ -119,7 +113,7 @@ def test_texels_return_from_a_texture_bit_for_bit(textures: wg.Device, format: s
     dtype, channels = FORMATS[format]
     for size in SIZES[dimension]:
         texture = make_texture(textures, format, size, dimension)
-        array = elements(shape_of(size, dimension, channels), dtype)
+        array = random_array(shape_of(size, dimension, channels), dtype)
         wg.copy_to_texture(wg.asarray(array, device=textures), texture)
         if readable(textures, texture):
             check_read(texture, array)
@@ -133,7 +127,7 @@ def test_rows_of_every_width_around_multiples_of_256_bytes(textures: wg.Device, 
     for width in (1, 2, 3, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 130, 255, 256, 257):
         size = width, 3, 1
         texture = make_texture(textures, format, size)
-        array = elements(shape_of(size, "2d", channels), dtype, width)
+        array = random_array(shape_of(size, "2d", channels), dtype, width)
         wg.copy_to_texture(wg.asarray(array, device=textures), texture)
         if readable(textures, texture):
             check_read(texture, array)
@@ -146,7 +140,7 @@ def test_rows_of_every_width(textures: wg.Device, format: str) -> None:
     dtype, channels = FORMATS[format]
     size = 130, 260, 2
     texture, expected = make_texture(textures, format, size), np.zeros(shape_of(size, "2d", channels), dtype)
-    content, read = elements((130, 768 * channels), dtype), np.zeros((130, 768 * channels), dtype)
+    content, read = random_array((130, 768 * channels), dtype), np.zeros((130, 768 * channels), dtype)
     x, y = (wg.asarray(each, device=textures) for each in (content, read))
     if not readable(textures, texture):
         return
@@ -188,9 +182,9 @@ def test_a_region_is_written_and_read_and_the_rest_is_kept(
     texture = make_texture(textures, format, extent, dimension, mips=1 if dimension == "1d" else 3)
     shifts = [mip_level, mip_level, mip_level * (dimension == "3d")]
     width, height, depth = (max(side >> shift, 1) for side, shift in zip(extent, shifts, strict=True))
-    level = elements(shape_of((width, height, depth), dimension, channels), dtype, 1)
+    level = random_array(shape_of((width, height, depth), dimension, channels), dtype, 1)
     wg.copy_to_texture(wg.asarray(level, device=textures), texture, mip_level=mip_level)
-    array = elements(shape_of(size, dimension, channels), dtype, 2)
+    array = random_array(shape_of(size, dimension, channels), dtype, 2)
     wg.copy_to_texture(wg.asarray(array, device=textures), texture, origin=origin, mip_level=mip_level)
     if readable(textures, texture, origin[2]):
         check_read(texture, array, origin=origin, size=size, mip_level=mip_level)
@@ -207,7 +201,7 @@ def test_a_region_is_written_and_read_and_the_rest_is_kept(
 
 def test_a_region_reaches_to_the_end_of_its_level_by_default(device: wg.Device) -> None:
     texture = make_texture(device, "r8uint", (8, 6, 3), mips=2)
-    array = elements((3, 3, 4), "u1")
+    array = random_array((3, 3, 4), "u1")
     wg.copy_to_texture(wg.asarray(array, device=device), texture, mip_level=1)
     check_read(texture, array[1:, 2:, 1:], origin=(1, 2, 1), mip_level=1)
     check_read(texture, array[0, :1, 1:3], origin=[1], size=[2], mip_level=1)
@@ -231,13 +225,13 @@ VIEWS: list[Callable[[Any], Any]] = [
 def test_views_of_any_strides_are_copied_and_written(
     device: wg.Device, dtype: str, view: Callable[[Any], Any]
 ) -> None:
-    array = elements((6, 70, 4), dtype)
+    array = random_array((6, 70, 4), dtype)
     x, expected = wg.asarray(array, device=device), view(array)
     format = f"rgba{8 * x.itemsize}uint"
     texture = make_texture(device, format, (*expected.shape[1::-1], 1))
     wg.copy_to_texture(view(x), texture)
     check_read(texture, np.ascontiguousarray(expected))
-    other = elements((6, 70, 4), dtype, 5)
+    other = random_array((6, 70, 4), dtype, 5)
     target = wg.asarray(other, device=device)
     assert wg.from_texture(texture, out=view(target)).shape == expected.shape
     view(other)[...] = expected
@@ -250,7 +244,7 @@ def test_views_of_any_strides_are_copied_and_written(
 def test_bound_buffers_keep_bytes_outside_the_layout(device: wg.Device, usage: int, offset: int) -> None:
     """Rows 512 bytes apart, as a texture is copied to and from, and rows that are not."""
     texture = make_texture(device, "rgba8uint", (5, 3, 1))
-    array = elements((3, 5, 4), "u1")
+    array = random_array((3, 5, 4), "u1")
     wg.copy_to_texture(wg.asarray(array, device=device), texture)
     for row in (512, 508, 20):
         content = random_bytes(2048, seed=3)
@@ -284,7 +278,7 @@ def test_rows_in_texture_copy_layout_need_no_staging_buffer(device: wg.Device) -
 
 @pytest.mark.every_adapter
 def test_the_last_row_of_a_buffer_needs_no_padding(device: wg.Device) -> None:
-    texture, array = make_texture(device, "rgba8uint", (5, 3, 1)), elements((3, 5, 4), "u1")
+    texture, array = make_texture(device, "rgba8uint", (5, 3, 1)), random_array((3, 5, 4), "u1")
     content = random_bytes(2 * 256 + 20, seed=1)
     buffer = make_buffer(device, content)
     assert buffer.size == content.size
@@ -302,7 +296,7 @@ def test_the_last_row_of_a_buffer_needs_no_padding(device: wg.Device) -> None:
 @pytest.mark.every_adapter
 @pytest.mark.parametrize("view", [np.s_[:, :2], np.s_[::2, 1:], np.s_[:, 1:2], np.s_[::-1, :2]])
 def test_layers_and_rows_may_have_gaps(device: wg.Device, view: Any) -> None:
-    array, other = elements((4, 4, 64, 4), "u1"), elements((4, 4, 64, 4), "u1", 1)
+    array, other = random_array((4, 4, 64, 4), "u1"), random_array((4, 4, 64, 4), "u1", 1)
     layers, height = array[view].shape[:2]
     texture = make_texture(device, "rgba8uint", (64, height, layers))
     wg.copy_to_texture(wg.asarray(array, device=device)[view], texture)
@@ -322,7 +316,7 @@ def test_three_channels_get_a_fourth(device: wg.Device, format: str, alpha: floa
     dtype, _ = FORMATS[format]
     for size in ((65, 5, 1), (64, 3, 2), (1, 1, 1)):
         texture = make_texture(device, format, size)
-        array = elements(shape_of(size, "2d", 3), dtype)
+        array = random_array(shape_of(size, "2d", 3), dtype)
         for view in (np.s_[:], np.s_[..., ::-1, :], np.s_[..., ::-1]):
             wg.copy_to_texture(wg.asarray(array, device=device)[view], texture, alpha=alpha)
             expected = np.full(shape_of(size, "2d", 4), alpha, dtype)
@@ -355,7 +349,7 @@ def test_depth_and_stencil_are_copied_by_aspect(
     textures: wg.Device, format: str, aspect: Any, dtype: str, writable: bool
 ) -> None:
     texture = make_texture(textures, format, (37, 5, 2), usage=3 | RENDER_ATTACHMENT)
-    array = elements((5, 37), dtype)
+    array = random_array((5, 37), dtype)
     if textures.adapter.backend == "OpenGL":
         said = "wgpu on OpenGL copies no depth or stencil; use an adapter of another backend"
         refused(ValueError, said, wg.from_texture, texture, aspect=aspect)
@@ -408,8 +402,8 @@ def test_copies_run_in_the_order_of_the_calls(device: wg.Device) -> None:
 def test_arrays_of_any_strides_are_filled_and_the_rest_is_kept(
     device: wg.Device, view: Callable[[Any], Any]
 ) -> None:
-    out, expected = elements((6, 70, 4), "u2"), elements((6, 70, 4), "u2")
-    content = elements(view(out).shape, "u2", 5)
+    out, expected = random_array((6, 70, 4), "u2"), random_array((6, 70, 4), "u2")
+    content = random_array(view(out).shape, "u2", 5)
     texture = make_texture(device, "rgba16uint", (*content.shape[1::-1], 1))
     wg.copy_to_texture(wg.asarray(content, device=device), texture)
     wg.from_texture(texture, out=view(out))
@@ -420,7 +414,7 @@ def test_arrays_of_any_strides_are_filled_and_the_rest_is_kept(
 @pytest.mark.parametrize("size", [(1100, 600, 1), (200, 300, 11)])
 def test_arrays_of_more_than_a_staging_buffer_are_filled(device: wg.Device, size: Any) -> None:
     texture = make_texture(device, "rgba32float", size)
-    content = elements(shape_of(size, "2d", 4), "u4").view("f4")
+    content = random_array(shape_of(size, "2d", 4), "u4").view("f4")
     wg.copy_to_texture(wg.asarray(content, device=device), texture)
     check_same(wg.from_texture(texture, out=np.zeros_like(content)), content)
 
@@ -447,7 +441,7 @@ def made_texture(device: wg.Device, content: NDArray[Any]) -> Any:
 
 
 def test_a_mapped_array_is_a_read_only_view_of_padded_rows(device: wg.Device) -> None:
-    content = elements((5, 65, 4), "u1")
+    content = random_array((5, 65, 4), "u1")
     array = wg.map_texture(made_texture(device, content))
     assert array.strides == (512, 4, 1)
     with pytest.raises(ValueError, match="read-only"):
@@ -461,7 +455,7 @@ def test_a_mapped_array_is_a_read_only_view_of_padded_rows(device: wg.Device) ->
 
 @pytest.mark.every_adapter
 def test_mapped_arrays_and_their_views_keep_their_elements(device: wg.Device) -> None:
-    contents = [elements((5, 65, 4), "u1", seed) for seed in range(4)]
+    contents = [random_array((5, 65, 4), "u1", seed) for seed in range(4)]
     views = [wg.map_texture(made_texture(device, content))[::-1, 1:].T for content in contents]
     for content, view in zip(contents, views, strict=True):
         other = made_texture(device, contents[0])
@@ -473,7 +467,7 @@ def test_mapped_arrays_and_their_views_keep_their_elements(device: wg.Device) ->
 def test_a_dropped_mapped_array_returns_its_staging_buffer(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    content = elements((5, 65, 4), "u1")
+    content = random_array((5, 65, 4), "u1")
     texture = made_texture(device, content)
     view = wg.map_texture(texture)[1:]
     address = view.ctypes.data
@@ -487,7 +481,7 @@ def test_a_dropped_mapped_array_returns_its_staging_buffer(
 
 
 def test_threads_map_textures_at_the_same_time(device: wg.Device) -> None:
-    contents = [elements((40, 70, 4), "u1", seed) for seed in range(3)]
+    contents = [random_array((40, 70, 4), "u1", seed) for seed in range(3)]
     textures = [made_texture(device, content) for content in contents]
 
     def mapped(number: int) -> bool:
@@ -500,7 +494,7 @@ def test_threads_map_textures_at_the_same_time(device: wg.Device) -> None:
 
 def test_a_device_is_not_destroyed_under_mapped_arrays(device: wg.Device) -> None:
     lost = wg.Device.request(device.adapter)
-    content = elements((5, 65, 4), "u1")
+    content = random_array((5, 65, 4), "u1")
     texture = made_texture(lost, content)
     view = wg.map_texture(texture)[1:]
     refused(BufferError, "destroy: arrays are on 1 mapped buffer(s) of the device", lost.wgpu_device.destroy)
@@ -513,7 +507,7 @@ def test_a_device_is_not_destroyed_under_mapped_arrays(device: wg.Device) -> Non
 
 def test_an_array_of_a_device_that_was_lost_is_dropped_silently(device: wg.Device) -> None:
     lost = wg.Device.request(device.adapter)
-    array = wg.map_texture(made_texture(lost, elements((5, 65, 4), "u1")))
+    array = wg.map_texture(made_texture(lost, random_array((5, 65, 4), "u1")))
     type(lost.wgpu_device).destroy(lost.wgpu_device)  # as if the driver had lost it
     del array
     lost.wgpu_device.destroy()
@@ -521,7 +515,7 @@ def test_an_array_of_a_device_that_was_lost_is_dropped_silently(device: wg.Devic
 
 @on_one_adapter
 def test_what_cannot_be_mapped_is_refused(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    texture = made_texture(device, elements((5, 65, 4), "u1"))
+    texture = made_texture(device, random_array((5, 65, 4), "u1"))
     refused(wg.CaptureRefused, "map_texture: 1300 bytes are read back", wg.explain, wg.map_texture, texture)
     refused(ValueError, "map_texture: mip_level = 1: the texture", wg.map_texture, texture, mip_level=1)
     monkeypatch.setattr(device, "largest_buffer_nbytes", 1000)
@@ -540,7 +534,7 @@ def test_operators_record_into_a_callers_encoder(device: wg.Device, width: int) 
     desc = wg.TensorDesc("uint8", (4, width, 4))
     write = device.compile(wg.ToTexture(desc, "rgba8unorm", origin=(1, 0)))
     read = device.compile(wg.FromTexture("rgba8unorm", desc, origin=(1, 0)))
-    tiles = elements((2, 4, width, 4), "u1")
+    tiles = random_array((2, 4, width, 4), "u1")
     x, y = wg.asarray(tiles, device=device), wg.zeros((3, 4, width, 4), np.uint8, device=device)
     encoder = device.wgpu_device.create_command_encoder()
     write.record(encoder, input=x[0], output=texture)
@@ -559,7 +553,7 @@ def test_an_operator_makes_no_objects_after_its_first_run(
 ) -> None:
     texture = make_texture(device, "rgba8unorm", (65, 5, 1))
     write = device.compile(wg.ToTexture(wg.TensorDesc("uint8", (5, 65, 3)), "rgba8unorm", alpha=200))
-    array = elements((5, 65, 3), "u1")
+    array = random_array((5, 65, 3), "u1")
     x = wg.asarray(array, device=device)
     write(x, texture)
     for name in ("create_buffer", "create_buffer_with_data", "create_compute_pipeline"):
@@ -641,7 +635,7 @@ def test_a_texture_that_cannot_be_copied_is_refused(textures: wg.Device) -> None
 @on_one_adapter
 def test_a_region_or_tensor_that_does_not_fit_is_refused(device: wg.Device) -> None:
     texture = make_texture(device, "rgba8unorm", (8, 4, 2), mips=2)
-    content = elements((2, 4, 8, 4), "u1")
+    content = random_array((2, 4, 8, 4), "u1")
     wg.copy_to_texture(wg.asarray(content, device=device), texture)
     x = wg.zeros((2, 2, 4), np.uint8, device=device)
     read, write = wg.from_texture, wg.copy_to_texture
@@ -763,7 +757,7 @@ def test_a_lost_device_is_named(device: wg.Device) -> None:
 @pytest.mark.every_adapter
 def test_opengl_refuses_to_read_what_may_be_a_cube_map(device: wg.Device) -> None:
     for layers in (6, 12):
-        texture, array = make_texture(device, "r8uint", (4, 4, layers)), elements((layers, 4, 4), "u1")
+        texture, array = make_texture(device, "r8uint", (4, 4, layers)), random_array((layers, 4, 4), "u1")
         wg.copy_to_texture(wg.asarray(array, device=device), texture)
         if device.adapter.backend == "OpenGL":
             said = "OpenGL cannot read layers of a texture that may be a cube map; use an adapter of another"

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from helpers import check_same, elements_of, on_one_adapter, random_bytes, view_of
+from helpers import check_same, elements_of, on_one_adapter, random_array, view_of
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, basic_indices
@@ -17,14 +17,6 @@ from wgslice.layout import Layout
 from wgslice.layout_rules import reshaped
 
 DTYPES = ["uint8", "float16", "int32", "float64", "complex128"]
-
-
-def random_array(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Any:
-    return (
-        random_bytes(int(np.prod(shape, dtype=int)) * np.dtype(dtype).itemsize, seed)
-        .view(dtype)
-        .reshape(shape)
-    )
 
 
 def factored(size: int) -> st.SearchStrategy[tuple[int, ...]]:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from helpers import check_same
 from planning import costing, favouring, names_of, only_dispatch, planned_windows
+from running import Limit
 
 import wgslice as wg
 from wgslice.layout import Layout
@@ -266,13 +267,10 @@ def test_buffer_copies_are_chosen_where_they_cost_less(copy_s: float, copies: bo
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "complex128"])
-def test_images_by_buffer_copies_are_numpys(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, dtype: str
-) -> None:
+def test_images_by_buffer_copies_are_numpys(device: wg.Device, limit: Limit, dtype: str) -> None:
     """Read, written, outside in part, and written twice, of which the last one stays."""
     costs = replace(device.limits.profile.costs, copy_s=0.0, copy_bytes_per_s=1e30)
-    limits = replace(device.limits, profile=replace(device.limits.profile, costs=costs))
-    monkeypatch.setattr(device, "limits", limits)
+    limit(profile=replace(device.limits.profile, costs=costs))
     rng = np.random.default_rng(3)
     batch = rng.integers(0, 256, (7, 4, 16), np.uint8).astype(dtype)
     x, order = wg.asarray(batch, device=device), rng.permutation(7)
@@ -298,13 +296,10 @@ def test_images_by_buffer_copies_are_numpys(
     assert np.array_equal(line.numpy(), expected)
 
 
-def test_one_element_of_a_reversed_window_is_its_last(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_element_of_a_reversed_window_is_its_last(device: wg.Device, limit: Limit) -> None:
     """Windows of one row, larger than their elements reach over, by a buffer copy each."""
     costs = replace(device.limits.profile.costs, copy_s=0.0, copy_bytes_per_s=1e30)
-    limits = replace(device.limits, profile=replace(device.limits.profile, costs=costs))
-    monkeypatch.setattr(device, "limits", limits)
+    limit(profile=replace(device.limits.profile, costs=costs))
     array = np.arange(60, dtype=np.int32).reshape(2, 5, 6)
     sides = wg.TensorDesc("int32", array.shape), wg.TensorDesc("int32", (2, 1, 1, 4))
     steps = [[-2, -3, 1], [2, -3, 1]]
@@ -314,13 +309,12 @@ def test_one_element_of_a_reversed_window_is_its_last(
     check_same(found.numpy(), array[::-1, 3, None, None, 2:])
 
 
-def test_an_adapter_chooses_by_its_costs(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_adapter_chooses_by_its_costs(device: wg.Device, limit: Limit) -> None:
     """The same windows by every kernel that can, each printed, and right."""
     image = np.random.default_rng(2).integers(0, 256, (40, 100), np.uint8)
-    x, known = wg.asarray(image, device=device), device.limits
+    x, known = wg.asarray(image, device=device), device.limits.profile
     for kernel in (Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS, Kernel.EXTRACT_WINDOWS):
-        limits = replace(known, profile=favouring(known.profile, kernel))
-        monkeypatch.setattr(device, "limits", limits)
+        limit(profile=favouring(known, kernel))
         sides = wg.TensorDesc("uint8", (40, 100)), wg.TensorDesc("uint8", (2, 5, 64))
         operator = device.compile(wg.ExtractWindows(*sides, [[1, 2], [30, 36]], (5, 64)))
         assert f"step 1      kernel {kernel.value} on 2 windows" in str(operator.plan)

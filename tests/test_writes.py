@@ -9,81 +9,21 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from helpers import (
-    COPY_DST,
-    COPY_SRC,
-    GUARD,
-    STORAGE,
-    check_bytes,
     check_same,
     make_buffer,
+    random_array,
     random_bytes,
-    read_buffer,
-    view_of,
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import array_shapes, basic_indices
+from hypothesis.extra.numpy import array_shapes
+from index_keys import placed
 
 import wgslice as wg
+from wgslice.layout import Layout
 from wgslice.plans.profiles import PATTERN_NBYTES
 
 DTYPES = ["bool", "int8", "uint8", "uint16", "float16", "float32", "int64", "complex64", "complex128"]
-
-
-def random_array(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Any:
-    raw = random_bytes(int(np.prod(shape, dtype=int)) * np.dtype(dtype).itemsize, seed)
-    return (raw & 1 if dtype == "bool" else raw).view(dtype).reshape(shape)
-
-
-class Both:
-    """The same bytes in NumPy's memory and in a buffer, with an array and a tensor on them."""
-
-    def __init__(self, device: wg.Device, shape: tuple[int, ...], dtype: str, usage: int, skip: int) -> None:
-        nbytes = int(np.prod(shape, dtype=int)) * np.dtype(dtype).itemsize
-        self.content = random_bytes((nbytes + 2 * GUARD) // 4 * 4, 1)
-        if dtype == "bool":
-            self.content &= 1
-        self.buffer = make_buffer(device, self.content, usage)
-        offset = skip * np.dtype(dtype).itemsize
-        self.array = np.ndarray(shape, dtype, self.content.data, offset)
-        self.tensor = wg.from_buffer(self.buffer, shape, dtype, offset=offset)
-
-    def check(self) -> None:
-        check_bytes(read_buffer(self.buffer), self.content)
-
-
-def broadcastable(data: st.DataObject, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape that broadcasts to `shape`, maybe after leading ones."""
-    sizes = tuple(1 if data.draw(st.booleans()) else size for size in shape)
-    first = data.draw(st.integers(0, len(shape)))
-    return (1,) * data.draw(st.integers(0, 1)) + sizes[first:]
-
-
-@pytest.mark.every_adapter
-@given(data=st.data(), shape=array_shapes(min_dims=0, max_dims=5, min_side=0, max_side=9))
-def test_any_assignment_is_numpys(device: wg.Device, data: st.DataObject, shape: tuple[int, ...]) -> None:
-    dtype = data.draw(st.sampled_from(DTYPES))
-    usage = STORAGE | data.draw(st.sampled_from([0, COPY_DST, COPY_SRC | COPY_DST]))
-    both = Both(device, shape, dtype, usage, data.draw(st.integers(0, 3)))
-    key = data.draw(basic_indices(shape, allow_newaxis=True, max_dims=6))  # and two more below
-    target = view_of(both.array, key)
-    value = random_array(broadcastable(data, target.shape), dtype, 2)
-    target[...] = value
-    kind = data.draw(st.sampled_from(["array", "strided array", "tensor", "strided tensor", "element"]))
-    if kind == "element":
-        element = value.flat[0] if value.size else np.zeros((), dtype)[()]
-        target[...] = element
-        both.tensor[key] = element
-    elif kind == "array":
-        both.tensor[key] = value
-    elif kind == "tensor":
-        both.tensor[key] = wg.asarray(value, device=device)
-    else:
-        wider = np.repeat(value[..., None], 2, -1)
-        both.tensor[key] = (
-            wider[..., 1] if kind == "strided array" else wg.asarray(wider, device=device)[..., 0]
-        )
-    both.check()
 
 
 @given(data=st.data(), shape=array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=9))
@@ -91,7 +31,7 @@ def test_windows_of_one_buffer_are_read_before_they_are_written(
     device: wg.Device, data: st.DataObject, shape: tuple[int, ...]
 ) -> None:
     """Overlapping or not, any directions: write after read, as NumPy has it."""
-    both = Both(device, shape, data.draw(st.sampled_from(DTYPES)), STORAGE | COPY_SRC | COPY_DST, 1)
+    both = placed(device, Layout.packed(shape, 1), data.draw(st.sampled_from(DTYPES)))
     sizes = tuple(data.draw(st.integers(1, size)) for size in shape)
     keys = []
     for _ in range(2):
@@ -120,7 +60,7 @@ def test_windows_of_one_buffer_are_read_before_they_are_written(
 def test_every_short_window_leaves_its_neighbours_alone(device: wg.Device, width: int) -> None:
     """Any start, any length and step within two words, one after the other on one buffer."""
     dtype = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex128"}[width]
-    both = Both(device, (24,), dtype, STORAGE | COPY_SRC | COPY_DST, 1)
+    both = placed(device, Layout.packed((24,), 1), dtype)
     for number, (start, count, step) in enumerate(
         (start, count, step) for start in range(6) for count in range(1, 8) for step in (1, 2, 3, -1)
     ):
@@ -151,7 +91,7 @@ RUN = PATTERN_NBYTES
     ],
 )
 def test_a_scalar_fills_a_window(device: wg.Device, shape: tuple[int, ...], dtype: str, key: Any) -> None:
-    both = Both(device, shape, dtype, STORAGE | COPY_SRC | COPY_DST, 3)
+    both = placed(device, Layout.packed(shape, 3), dtype)
     both.array[key] = 7
     both.tensor[key] = 7
     both.check()

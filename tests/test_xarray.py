@@ -19,17 +19,11 @@ import wgslice as wg
 if find_spec("xarray"):  # these tests are collected without it too, and deselected or failed by their mark
     import xarray as xr
 
-pytestmark = pytest.mark.xarray
+pytestmark = [pytest.mark.xarray, pytest.mark.usefixtures("default")]
 
 DTYPES = ["bool", "uint8", "int16", "float16", "float32", "float64", "complex128"]
 DIMS = ("z", "y", "x")
 Move = Callable[[Any], Any]
-
-
-@pytest.fixture(autouse=True)
-def default(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the tested device the default one."""
-    monkeypatch.setattr("wgslice.gpu.device.default_devices", [device])
 
 
 def both(array: NDArray[Any]) -> tuple[Any, Any]:
