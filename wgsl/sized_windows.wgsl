@@ -74,10 +74,11 @@ fn find_window(n: u32, group: u32) -> u32 {
 // The places that a window's offsets in device memory add, if there are some.
 fn offset_places(window: u32) -> u32 {
     var places = 0u;
-    for (var d = 0u; d < copy.offsets; d++) {
-        let column = window + DIMENSIONS + copy.rank * COLUMNS + 2u * d; // the greatest offset, and places per index
-        let offset = read_offset(table[window + NUMBER] * copy.offsets + d);
-        places += u32(clamp(offset, 0, bitcast<i32>(table[column]))) * table[column + 1u]; // modulo 2^32
+    let first = window + DIMENSIONS + copy.rank * COLUMNS;
+    var number = table[window + NUMBER] * copy.offsets;
+    for (var column = first; column < first + 2u * copy.offsets; column += 2u) { // the greatest offset, places per index
+        places += u32(clamp(read_offset(number), 0, bitcast<i32>(table[column]))) * table[column + 1u]; // modulo 2^32
+        number++;
     }
     return places;
 }
@@ -87,8 +88,9 @@ fn find_sized_row(window: u32, number: u32, added: u32) -> SizedRow {
     row.source += select(0u, added, placed == 1u);
     row.start += select(0u, added, placed == 2u);
     var rest = number;
-    for (var d = 0u; d < copy.rank; d++) {
-        let column = window + DIMENSIONS + d * COLUMNS;
+    // A loop that counts to copy.rank, or an `if` of uniforms alone: lavapipe of Mesa 22.3 compiles at each dispatch.
+    let first = window + DIMENSIONS;
+    for (var column = first; column < first + copy.rank * COLUMNS; column += COLUMNS) {
         let c = divide(rest, table[column + 1u], table[column + 2u]);
         rest -= c * table[column];
         row.source += c * table[column + 3u]; // modulo 2^32
@@ -166,10 +168,9 @@ fn sized_windows(own: Invocation) {
     let first = whole + (piece - unit * table[window + PIECES]) * table[window + EACH];
     let begin = max(start, first * 16u);
     let unit_stop = min(end, (unit_start + table[window + UNIT_BYTES] + 15u) / 16u * 16u);
-    var stop = min(unit_stop, (first + table[window + EACH]) * 16u);
-    if (copy.phases != 0u) {
-        stop = select(begin, min(end, (start + 3u) / 4u * 4u), extractBits(copy.phases, start % 4u, 1u) == 1u);
-    }
+    let piece_stop = min(unit_stop, (first + table[window + EACH]) * 16u);
+    let first_word = select(begin, min(end, (start + 3u) / 4u * 4u), extractBits(copy.phases, start % 4u, 1u) == 1u);
+    let stop = select(piece_stop, first_word, copy.phases != 0u); // no `if`, as in find_sized_row
     var head = vec4(0u);
     var value = vec4(0u);
     var place = begin;
