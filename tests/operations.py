@@ -303,16 +303,19 @@ def paddings(draw: st.DrawFn) -> Call:
     rank, dtype = draw(st.integers(0, 3)), draw(st.sampled_from(ELEMENTS))
     shapes = draw(st.lists(st.tuples(*[st.integers(0, 9)] * rank), min_size=1, max_size=5))
     listed = [draw(any_argument(shape, dtype)) for shape in shapes]
-    more = draw(st.integers(0, 2))
+    more, fill = draw(st.integers(0, 2)), draw(st.sampled_from([0, 1]))
     size = tuple(max(sizes) + more for sizes in zip(*shapes, strict=True))
 
     def numpys(*given: Any) -> Any:
-        result = np.full((len(given), *size), 1, dtype)
+        result = np.full((len(given), *size), fill, dtype)
         for part, array in zip(result[:, None] if not rank else result, given, strict=True):
             part[tuple(map(slice, array.shape))] = array
         return result
 
-    return Call(tuple(listed), lambda *given: wg.pad_windows(given, size, fill=1), numpys, text=str(size))
+    def ours(*given: wg.Tensor) -> wg.Tensor:
+        return wg.pad_windows(given, size, fill=fill)
+
+    return Call(tuple(listed), ours, numpys, text=f"{size}, {fill}")
 
 
 # indices and masks

@@ -346,9 +346,10 @@ def test_windows_may_be_inserted_into_their_own_tensor(device: wg.Device) -> Non
     features=st.sampled_from([(), (3,), (8,)]),
     dtype=st.sampled_from([*DTYPES.values()]),
     more=st.integers(0, 5),
+    zeros=st.booleans(),
 )
 def test_padding_and_its_reverse(
-    device: wg.Device, lengths: list[int], features: tuple[int, ...], dtype: str, more: int
+    device: wg.Device, lengths: list[int], features: tuple[int, ...], dtype: str, more: int, zeros: bool
 ) -> None:
     arrays = [
         random_bytes(int(np.prod((n, *features))) * np.dtype(dtype).itemsize, n)
@@ -356,7 +357,7 @@ def test_padding_and_its_reverse(
         .reshape(n, *features)
         for n in lengths
     ]
-    fill = np.frombuffer(bytes(range(1, 17)), dtype)[0]
+    fill = np.frombuffer(bytes(16) if zeros else bytes(range(1, 17)), dtype)[0]
     size = max(lengths) + more, *features
     expected = np.full((len(arrays), *size), fill, dtype)
     for part, array in zip(expected, arrays, strict=True):
@@ -367,6 +368,23 @@ def test_padding_and_its_reverse(
     for view, array in zip(views, arrays, strict=True):
         assert view.memory is padded.memory
         check_same(view.numpy(), array)
+
+
+@on_one_adapter
+@pytest.mark.parametrize(
+    ("size", "fill", "may_clear"), [(8, 0, True), (8, 1, False), (8, 256, False), (7, 0, False)]
+)
+def test_padding_by_zeros_may_clear_first(device: wg.Device, size: int, fill: int, may_clear: bool) -> None:
+    """Where the batch is whole words: 6 parts of 7 elements of 2 bytes are, 3 parts are not."""
+    lines = [wg.asarray(np.arange(1, n, dtype=np.uint16), device=device) for n in (3, 6, 1)]
+    assert ("clear first" in str(wg.explain(wg.pad_windows, lines, (size,), fill=fill))) == may_clear
+    expected = np.array([[1, 2, 0, 0, 0], [1, 2, 3, 4, 5], [0, 0, 0, 0, 0]]), np.full((3, size - 5), fill)
+    expected[0][expected[0] == 0] = fill
+    check_same(wg.pad_windows(lines, (size,), fill=fill).numpy(), np.hstack(expected).astype(np.uint16))
+    twice = [*lines, *lines]
+    assert ("clear first" in str(wg.explain(wg.pad_windows, twice, (size,), fill=fill))) == (fill == 0)
+    whole = np.vstack([np.hstack(expected)] * 2).astype(np.uint16)
+    check_same(wg.pad_windows(twice, (size,), fill=fill).numpy(), whole)
 
 
 @on_one_adapter
@@ -436,9 +454,9 @@ def test_unpadded_buffers_take_windows_one_by_one(device: wg.Device, capacity: i
 def test_a_sequence_of_one_token_pads_in_whole_parts(device: wg.Device) -> None:
     tokens = np.arange(1, 33, dtype=np.float16).reshape(4, 8)
     lines = [wg.asarray(part, device=device) for part in (tokens[:1], tokens[1:])]
-    assert "96 B in 2 rows of 48 bytes" in str(wg.explain(wg.pad_windows, lines))
-    expected = np.stack([np.pad(tokens[:1], ((0, 2), (0, 0))), tokens[1:]])
-    check_same(wg.pad_windows(lines).numpy(), expected)
+    assert "96 B in 2 rows of 48 bytes" in str(wg.explain(wg.pad_windows, lines, fill=-1))
+    expected = np.stack([np.pad(tokens[:1], ((0, 2), (0, 0)), constant_values=-1), tokens[1:]])
+    check_same(wg.pad_windows(lines, fill=-1).numpy(), expected)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16"])

@@ -20,6 +20,7 @@ from wgslice.plans.problem import PlanContext, Problem, Table, widen
 from wgslice.plans.profiles import MAX_PLANS, PATTERN_NBYTES, all_disabled
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 
+CLEAR_FIRST = "clear first"  # a strategy
 MAX_PIXEL_NBYTES = 16  # of what is a pixel, whose channels may be planes
 ALIGNED = f"rows, strides and offsets are multiples of {WIDEST_NBYTES} bytes"
 
@@ -171,7 +172,7 @@ class SliceGradPlanner(NamedTuple):
                 lambda _: with_fills(inside.steps, outsides, itemsize, context, most_s),
             ),
             Strategy(
-                "clear first",
+                CLEAR_FIRST,
                 where(lambda _: clear),
                 lambda _: seconds_of((*clear, *inside.steps), costs),
                 lambda _: in_order((*inside.steps, *clear)),

@@ -10,7 +10,8 @@ import numpy as np
 
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout, whole_words
-from wgslice.plans.choose import Reason, Step, Strategy, choose, where
+from wgslice.plans.choose import Reason, Step, Strategy, choose, seconds_of, where
+from wgslice.plans.copy import CLEAR_FIRST, clear_of
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import share_of
 from wgslice.plans.overlaps import Insertion, insertion_of
@@ -50,6 +51,7 @@ class SizedProblem(InContext):
     tensor: Layout | None = None  # of these
     batch: Layout | None = None
     inserts: bool = False
+    covered: Layout | None = None  # the target, if the boxes are all of it
 
     @property
     def nbytes(self) -> int:
@@ -81,6 +83,14 @@ class SizedProblem(InContext):
     def apart(self) -> bool:
         """Whether elements of a row are apart, or reversed, in the source."""
         return not is_contiguous(self.rows, self.rows.source)
+
+    @cached_property
+    def clear(self) -> tuple[Step, ...]:
+        """The clear of a target that the boxes cover, if they are filled with zeros; else none."""
+        fill = self.boxes.fill
+        if self.covered is None or fill is None or any(fill) or not self.context.copy_to:
+            return ()
+        return clear_of(self.covered, self.itemsize)
 
     @cached_property
     def in_words(self) -> bool:
@@ -190,7 +200,7 @@ def plan_sized(
 
 
 def boxes_planner(boxes: Boxes) -> Planner:
-    """Returns a planner of boxes whose starts are counted from the first elements of both sides."""
+    """Returns a planner of boxes that cover the target; starts are counted from the first elements."""
 
     def plan(source: Layout, target: Layout, itemsize: int, context: PlanContext, /) -> Plan:
         sides = (
@@ -198,7 +208,7 @@ def boxes_planner(boxes: Boxes) -> Planner:
             Side(boxes.target.starts + target.offset, boxes.target.strides),
         )
         placed = Boxes(boxes.numbers, boxes.sizes, *sides, boxes.lows, boxes.highs, boxes.fill)
-        return plan_boxes(SizedProblem(placed, (), itemsize, context), source, target)
+        return plan_boxes(SizedProblem(placed, (), itemsize, context, covered=target), source, target)
 
     return plan
 
@@ -406,6 +416,19 @@ def buffer_copies(problem: SizedProblem) -> Iterator[Step]:
             )
 
 
+# a clear, and what is inside
+
+
+def clear_first(problem: SizedProblem) -> Iterator[Step]:
+    """Yields a clear of the target, and the fastest steps of the parts of boxes inside of the source."""
+    parts = replace(problem, boxes=problem.boxes.clipped(), covered=None)
+    inside = choose(parts, SIZED) if parts.nbytes else None
+    if inside is not None or not parts.nbytes:
+        yield from problem.clear
+    if inside is not None:
+        yield from inside.steps
+
+
 # windows one by one
 
 
@@ -430,6 +453,12 @@ def each_window(problem: SizedProblem) -> Iterator[Step]:
 SIZED: tuple[Strategy[SizedProblem], ...] = (
     Strategy(COPY_PER_WINDOW, against_copies, copying_seconds, buffer_copies),
     Strategy(Kernel.SIZED_WINDOWS.value, lambda problem: problem.against_kernel, least_seconds, kernel_steps),
+    Strategy(
+        CLEAR_FIRST,
+        where(lambda problem: problem.clear),
+        lambda problem: seconds_of(problem.clear, problem.costs),
+        clear_first,
+    ),
     Strategy(
         "window by window",
         where(lambda problem: problem.windows is not None and problem.against_kernel is not None),
