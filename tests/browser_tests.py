@@ -7,7 +7,7 @@ fail in a tab, and why; with `--all`, a row whose tests all pass is an error.
 `--all` opens a tab for every few files, whose memory only grows. A test that does not return in time, or ends
 the tab, has failed; a new tab runs the rest.
 
-`--times` runs no test: it prints the seconds to the first slice of a page, and the time of a tiny copy.
+`--times` runs no test: it keeps the times of a tab in `bench/results/browser-times.json`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 import in_tab
 import tab
 from helpers import ROOT
+from tab_times import keep_times
 
 from bench.provenance import commit
 from bench.report import RESULTS, write_json
@@ -44,24 +45,6 @@ os.environ["WGSLICE_TEST_ADAPTERS"] = "WebGPU"
 sys.path[:0] = ["/project/tests", "/project"]
 import in_tab
 in_tab.main({arguments!r}, done={done!r}, first_of_each_file={short})
-"""
-FIRST_SLICE = """
-import numpy as np, wgslice as wg
-x = wg.asarray(np.arange(24, dtype=np.uint8).reshape(4, 6))
-print(x[1:3, ::-2].numpy().tolist())
-"""
-TINY_COPIES = """
-from time import perf_counter
-def copies(count=200):
-    begun = perf_counter()
-    for _ in range(count):
-        x[1:3, ::-2].copy()
-    return (perf_counter() - begun) / count
-best = []
-for _ in range(20):
-    best.append(copies())
-    x.device.synchronize()
-print(f"{min(best) * 1e6:.0f}")
 """
 FILES_PER_TAB = 12
 NO_TESTS = 5  # pytest's status where none was chosen
@@ -155,30 +138,18 @@ class Run:
         ]
 
 
-def print_times() -> None:
-    """Print the time to a first slice, cold and from the browser's cache, and of a tiny copy."""
-    with tab.opened() as page:
-        for cache in ("cold", "from the cache"):
-            if cache != "cold":
-                page.load()
-            assert page.run(FIRST_SLICE) == "[[11, 9, 7], [17, 15, 13]]"
-            seconds = page.browser.evaluate("performance.now()") / 1e3  # since the page was opened
-            print(f"browser: {seconds:.1f} s to a first slice, {cache}", flush=True)
-        print(f"browser: {page.run(TINY_COPIES)} us for a tiny copy on the host, the best of 20 rounds")
-
-
 def main() -> int:
     """Run the tests."""
     parser = argparse.ArgumentParser(prog="run browser", description="Run the tests in a browser tab.")
     parser.add_argument("--all", action="store_true", help="the default tier; its counts are kept")
     parser.add_argument("--seconds", type=float, default=180, help="after which a test fails; default 180")
-    parser.add_argument("--times", action="store_true", help="time a first slice and a tiny copy instead")
+    parser.add_argument("--times", action="store_true", help="time Python in a tab beside JavaScript instead")
     given, arguments = parser.parse_known_args()
     if reason := tab.missing():
         print(f"browser: not run: {reason}")
         return 0
     if given.times:
-        print_times()
+        keep_times()
         return 0
     try:
         packages = wheels()

@@ -173,15 +173,18 @@ class Tab:
 
 @contextmanager
 def opened(
-    project: Mapping[Path, str] | None = None, wheels: Sequence[Path] = (), timeout_s: float = 600
+    project: Mapping[Path, str] | None = None,
+    wheels: Sequence[Path] = (),
+    files: Sequence[Path] = (),
+    timeout_s: float = 600,
 ) -> Iterator[Tab]:
-    """Open a tab with further wheels, and files of the project below `/project`."""
+    """Open a tab with further wheels, files of the project below `/project`, and files that it serves."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         make_site(folder)
         pack(folder / "project.zip", project or {})
-        for wheel in wheels:
-            shutil.copy(wheel, folder)
+        for path in (*wheels, *files):
+            shutil.copy(path, folder)
         archives = {"project.zip": "/project", **{wheel.name: PACKAGES for wheel in wheels}}
         with served(folder) as url, Browser(timeout_s=timeout_s) as browser:
             tab = Tab(browser, url, archives)
