@@ -451,6 +451,16 @@ def test_unpadded_buffers_take_windows_one_by_one(device: wg.Device, capacity: i
 
 
 @on_one_adapter
+def test_windows_without_elements_of_a_buffer_of_one_word(device: wg.Device) -> None:
+    """Which holds no vector that a binding could have."""
+    x = wg.from_buffer(make_buffer(device, np.zeros(1, np.float32)), (1,), np.float32)
+    for fill in (0, 1):
+        check_same(wg.pad_windows([x[:0], x[:0]], (3,), fill=fill).numpy(), np.full((2, 3), fill, np.float32))
+    for each, size in zip(wg.extract_windows(x, [[5], [9]], [[3], [2]], fill=1), (3, 2), strict=True):
+        check_same(each.numpy(), np.ones(size, np.float32))
+
+
+@on_one_adapter
 def test_a_sequence_of_one_token_pads_in_whole_parts(device: wg.Device) -> None:
     tokens = np.arange(1, 33, dtype=np.float16).reshape(4, 8)
     lines = [wg.asarray(part, device=device) for part in (tokens[:1], tokens[1:])]

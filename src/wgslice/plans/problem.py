@@ -67,7 +67,7 @@ class Rebased(NamedTuple):
     def capacity_nbytes(self, buffer_nbytes: int) -> float:
         """Bytes from the base on in a buffer, as `PlanContext` says them."""
         capacity_nbytes = buffer_nbytes - self.base
-        whole_nbytes = -(-self.stop_nbytes // WIDEST_NBYTES) * WIDEST_NBYTES
+        whole_nbytes = -(-max(self.stop_nbytes, 1) // WIDEST_NBYTES) * WIDEST_NBYTES  # a binding is not empty
         return inf if whole_nbytes <= capacity_nbytes else capacity_nbytes // WIDEST_NBYTES * WIDEST_NBYTES
 
 

@@ -123,11 +123,9 @@ class SizedProblem(InContext):
 
     @cached_property
     def padded(self) -> Integers:
-        """Which boxes end before the last whole vectors of both buffers."""
-        stops = (
-            stop <= most for (_, stop), most in zip(self.extents(self.rows), self.capacities, strict=True)
-        )
-        return np.logical_and(*stops)
+        """Which boxes end before the last whole vectors of both buffers, of which each has one at least."""
+        sides = zip(self.extents(self.rows), self.capacities, strict=True)
+        return np.logical_and(*(np.maximum(stop, WIDEST_NBYTES) <= most for (_, stop), most in sides))
 
     @cached_property
     def against_kernel(self) -> Reason | None:
