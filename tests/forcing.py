@@ -25,7 +25,7 @@ from wgslice.plans.profiles import CPU, GPU, ClassCost, Limits, Profile
 
 __all__ = ["SETTINGS", "Setting", "Tally", "check_call"]
 
-MAX_STEPS = 100  # of a call that is run: few elements in tight limits may take 40,000
+MAX_STEPS = 100  # of a plan that is run: few elements in tight limits may take 40,000
 REFUSALS = IndexError, ValueError, TypeError
 OF_LIMITS = "at most"  # words of each refusal of small limits
 
@@ -84,13 +84,13 @@ class Tally:
     cases: int = 0
     executions: int = 0  # of calls, each by a strategy in a setting
     refused: int = 0  # by an exception of NumPy's type, or by small limits
-    skipped: int = 0  # since the plans had too many steps
+    skipped: int = 0  # since a plan had too many steps
     forced: Counter[str] = field(default_factory=Counter)  # plans by strategy
     operations: Counter[str] = field(default_factory=Counter)  # executions
 
 
 class TooManyStepsError(Exception):
-    """The plans of a call have more than MAX_STEPS steps."""
+    """A plan has more than MAX_STEPS steps."""
 
 
 class Forcing:
@@ -101,7 +101,6 @@ class Forcing:
         self.number = 0
         self.most = 1  # strategies of a plan of the call that runs
         self.used: list[str] = []
-        self.steps = 0  # of the plans of the call
         self.plans: WeakKeyDictionary[wg.Plan, dict[int, tuple[str, wg.Plan]]] = WeakKeyDictionary()
 
     def bind(self, device: wg.Device, plan: wg.Plan, places: Sequence[Place]) -> BoundPlan:
@@ -115,8 +114,7 @@ class Forcing:
             name, plan = known[number]
             self.tally.forced[name] += 1
             self.used.append(name)
-        self.steps += len(plan.steps)
-        if self.steps > MAX_STEPS:
+        if len(plan.steps) > MAX_STEPS:
             raise TooManyStepsError
         check_bindings(plan, device.limits)
         return BIND(RUNNING, device, plan, places)
@@ -202,7 +200,7 @@ def execute(
     """Run a call by each strategy in one setting."""
     forcing.number, forcing.most = 0, 1
     while forcing.number < forcing.most:
-        forcing.used, forcing.steps = [], 0
+        forcing.used = []
         bound = list(buffers)
         if call.writes:
             bound[0] = make_buffer(device, contents[0], call.arguments[0].usage)

@@ -242,9 +242,8 @@ if hasattr(np, "matrix_transpose"):  # NumPy 2.0
     VIEWS["linalg.diagonal"] = [np.linalg.diagonal, lambda x: np.linalg.diagonal(x, offset=-1)]
 if hasattr(np, "unstack"):  # NumPy 2.1
     VIEWS["unstack"] = [np.unstack, lambda x: np.unstack(x, axis=-1)]
-MORE_SUBMISSIONS = {  # which copy what they choose from, or several choices; or clear reused memory first
+CHOOSING = {  # which copy what they choose from, or several choices, by further submissions
     *("choose", "compress", "delete", "extract", "insert", "select", "take", "take_along_axis", "where"),
-    "diagflat",
 }
 EVERYTHING = {**VIEWS, **COPIES, **EITHER, **SHAPES}
 # Of arrays on the host, also for tensors.
@@ -299,14 +298,16 @@ def test_what_numpy_gives_of_arrays(device: wg.Device, name: str, data: st.DataO
     )
     gathered = data.draw(st.sampled_from([0, 2**15]))  # elements that are moved by one gather
     for case in EVERYTHING[name]:
-        with mock.patch(GATHERED, gathered), submissions(device) as counted:
+        # Reused memory may have to be cleared, by one submission more; whether it is reused is chance.
+        anew = mock.patch.object(device.pool, "max_nbytes", 0)
+        with anew, mock.patch(GATHERED, gathered), submissions(device) as counted:
             found = outcome(case, x)
         check(found, outcome(case, array))
         if name in VIEWS:
             assert all(each.buffer is x.buffer for each in tensors_in(found))
         if name in COPIES:
             assert all(each.buffer is not x.buffer and each.is_packed for each in tensors_in(found))
-            assert len(counted) <= 1 or name in MORE_SUBMISSIONS
+            assert len(counted) <= 1 or name in CHOOSING
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (4, 5), (0, 0), (3, 3, 3), (3,), ()])
