@@ -16,7 +16,6 @@ from typing import Any
 import tab
 from helpers import ROOT
 
-from bench.provenance import commit
 from bench.report import RESULTS, write_json
 from wgslice.calibration.store import processor
 
@@ -100,8 +99,7 @@ def keep_times() -> None:
         print(f"browser: {name}: {value if isinstance(value, str) else f'{value:.3g}'}", flush=True)
     machine = {"processor": processor(), "cores": os.cpu_count(), "date": f"{datetime.now(UTC):%Y-%m-%d}"}
     version = json.loads((tab.CORE / "package.json").read_text("utf-8"))["version"]
-    kept = {"commit": commit(), "fingerprints": {}, "pyodide": version, **machine, "times": found}
-    write_json(kept, RESULTS / "browser-times.json")
+    write_json({"pyodide": version, **machine, "times": found}, RESULTS / "browser-times.json")
 
 
 def note(best: dict[str, float], name: str, value: float) -> None:

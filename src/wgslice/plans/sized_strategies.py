@@ -420,11 +420,10 @@ def buffer_copies(problem: SizedProblem) -> Iterator[Step]:
 def clear_first(problem: SizedProblem) -> Iterator[Step]:
     """Yields a clear of the target, and the fastest steps of the parts of boxes inside of the source."""
     parts = replace(problem, boxes=problem.boxes.clipped(), covered=None)
-    inside = choose(parts, SIZED) if parts.nbytes else None
-    if inside is not None or not parts.nbytes:
+    if not parts.nbytes:
         yield from problem.clear
-    if inside is not None:
-        yield from inside.steps
+    elif inside := choose(parts, SIZED):
+        yield from (*problem.clear, *inside.steps)
 
 
 # windows one by one
