@@ -133,7 +133,7 @@ def measured(timer: Timer, end: float, say: Report) -> dict[str, Any]:
         (best_s,) = timer.seconds([program])
         found["speeds"].append({"name": job.name, "group": job.group, "nbytes": job.nbytes, "best_s": best_s})
         copy = found["speeds"][0]
-        found["speeds"][-1]["share"] = job.nbytes / best_s * copy["best_s"] / copy["nbytes"]
+        found["speeds"][-1]["share"] = job.nbytes * copy["best_s"] / (copy["nbytes"] * best_s)
         say(f"{job.name}: {job.nbytes / best_s / 1e9:.3g} GB/s")
     found["constants"] = constants_of(timer, found["speeds"])
     for choice in choices(found["side"]):

@@ -85,7 +85,7 @@ export class Bench {
     const copies = await this.timed(this.size.speeds, (entry, best_s) => {
       this.report.speeds.push({ name: entry.name, group: entry.group, nbytes: entry.nbytes, best_s });
       const [copy] = this.report.speeds;
-      for (const each of this.report.speeds) each.share = (each.nbytes / each.best_s) * (copy.best_s / copy.nbytes);
+      for (const each of this.report.speeds) each.share = (each.nbytes * copy.best_s) / (copy.nbytes * each.best_s);
     });
     if (!copies) return;
     await this.measureFixed(fixed);
