@@ -469,6 +469,42 @@ def test_a_sequence_of_one_token_pads_in_whole_parts(device: wg.Device) -> None:
     check_same(wg.pad_windows(lines, fill=-1).numpy(), expected)
 
 
+@pytest.mark.parametrize(
+    ("pixels", "windows", "dispatches", "heads"),
+    [
+        ((24,), [(1, 7), (8, 14)], 1, False),
+        ((24,), [(1, 7), (7, 14)], 2, False),  # both write word 1: a dispatch for each
+        ((24,), [(1, 6), (6, 11), (11, 16)], 2, True),  # as three would be more
+        ((22,), [(1, 7), (8, 14)], 2, True),  # rows begin inside of words
+        ((24,), [(0, 24), (3, 5)], 2, False),  # the second one is written over the first
+        ((8, 3), [(0, 3), (3, 5)], 2, False),  # up to byte 9, and from it on
+        ((8, 3), [(0, 2), (3, 5)], 1, False),
+    ],
+)
+def test_rows_that_share_no_word_are_written_at_once(
+    device: wg.Device, pixels: tuple[int, ...], windows: list[tuple[int, int]], dispatches: int, heads: bool
+) -> None:
+    """And leave the bytes beside them as they are."""
+    expected = random_bytes(5 * int(np.prod(pixels))).reshape(5, *pixels)
+    x, listed = wg.asarray(expected, device=device), []
+    for number, (begin, stop) in enumerate(windows):
+        shape = 4 - number, stop - begin, *pixels[1:]
+        listed.append(wg.asarray(random_bytes(int(np.prod(shape)), number).reshape(shape), device=device))
+        expected[1 : 1 + shape[0], begin:stop] = listed[-1].numpy()
+    whole = wg.asarray(np.concatenate([each.numpy().reshape(-1) for each in listed]), device=device)
+    stops = np.cumsum([0, *(each.size for each in listed)]).tolist()
+    parts = [
+        whole[begin:stop].reshape(each.shape)
+        for begin, stop, each in zip(stops, stops[1:], listed, strict=False)
+    ]
+    offsets = [(1, begin, *[0] * (len(pixels) - 1)) for begin, _ in windows]
+    plan = str(wg.explain(wg.insert_windows, x, offsets, parts, overlap="last"))
+    assert plan.count("kernel sized_windows") == dispatches
+    assert ("first words of rows that share them with others" in plan) == heads
+    wg.insert_windows(x, offsets, parts, overlap="last")
+    check_same(x.numpy(), expected)
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "uint16"])
 def test_short_runs_share_words_with_their_neighbours(device: wg.Device, dtype: str) -> None:
     """Invocations that read and write a word at the same time would lose what the others write."""

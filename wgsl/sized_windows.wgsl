@@ -6,8 +6,8 @@
 //   unit          ->  consecutive rows of a run, which the last of its blocks may exceed
 //
 // An invocation owns whole blocks inside of a run, and shares the first and the last with other runs or with bytes
-// outside all windows: it writes words of these. Words that two runs share are written in phases: of a run that begins
-// at byte q > 0 of a word, another dispatch copies that word, since several runs may end and begin in it.
+// outside all windows: it writes words of these. Words that two runs of a dispatch share are written in phases: of a run
+// that begins at byte q > 0 of a word, another dispatch copies that word, since several runs may end and begin in it.
 
 // A place is a byte from the start of a binding. A row is contiguous in the target; a run is one or more rows of a window
 // that follow one another without gaps in the target. The table has `columns` words for each window, then one for each
@@ -19,7 +19,7 @@ struct Sized {
     rank: u32,       // dimensions before those of a row
     columns: u32,    // words of the table per window
     offsets: u32,    // offsets per window, where they are in device memory
-    phases: u32,     // bits q of 1 to 3: first words of runs that begin at byte q; 0: all else
+    phases: u32,     // bits q of 1 to 3: first words of runs that begin at byte q; 0: all else; 1: all, if no runs share words
     unused_0: u32,   // padding to 16 bytes
     unused_1: u32,   // padding to 16 bytes
 }
@@ -170,7 +170,7 @@ fn sized_windows(own: Invocation) {
     let unit_stop = min(end, (unit_start + table[window + UNIT_BYTES] + 15u) / 16u * 16u);
     let piece_stop = min(unit_stop, (first + table[window + EACH]) * 16u);
     let first_word = select(begin, min(end, (start + 3u) / 4u * 4u), extractBits(copy.phases, start % 4u, 1u) == 1u);
-    let stop = select(piece_stop, first_word, copy.phases != 0u); // no `if`, as in find_sized_row
+    let stop = select(piece_stop, first_word, copy.phases > 1u); // no `if`, as in find_sized_row
     var head = vec4(0u);
     var value = vec4(0u);
     var place = begin;

@@ -139,10 +139,10 @@ class Made(NamedTuple):
     arguments: tuple[Any, ...]
 
 
-def key_of(value: Any) -> Any:
+def key_of(value: Any, most_values: int = MAX_CACHED_VALUES) -> Any:
     """Return the cache key of an argument; NotImplemented for large arrays and other types, such as list."""
     if type(value) is np.ndarray:
-        small = value.dtype.kind in "biu" and value.size <= MAX_CACHED_VALUES
+        small = value.dtype.kind in "biu" and value.size <= most_values
         return Made(np.ndarray, (value.shape, value.dtype, value.tobytes())) if small else NotImplemented
     if type(value) is slice:
         parts = value.start, value.stop, value.step

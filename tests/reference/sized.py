@@ -138,7 +138,7 @@ class Copier:
         begin = max(start, block * WIDEST_NBYTES)
         unit_stop = min(end, -(-(unit_start + fixed.unit_bytes) // WIDEST_NBYTES) * WIDEST_NBYTES)
         stop = min(unit_stop, (block + fixed.each) * WIDEST_NBYTES)
-        if self.block["phases"]:
+        if self.block["phases"] > 1:
             mine = int(self.block["phases"]) >> start % WORD_NBYTES & 1
             stop = min(end, -(-start // WORD_NBYTES) * WORD_NBYTES) if mine else begin
         found = []

@@ -18,6 +18,7 @@ Integers: TypeAlias = NDArray[np.int64]
 SomeNumbers = TypeVar("SomeNumbers", bound=NDArray[Any])
 
 MAX_PAIRS = 250_000  # of windows that overlap, which take 0.1 s to put into layers
+MAX_COMPARED = 2**17  # pairs of boxes compared at once
 MAX_SPARSE = 16  # keys per number up to which a table is faster than sorting
 
 
@@ -131,18 +132,28 @@ def crossing(lows: Integers, highs: Integers) -> Iterator[tuple[Integers, Intege
     """
     if not len(lows):
         return
+    bounds = [each for each in zip(lows.T.copy(), highs.T.copy(), strict=True) if np.ptp(each, axis=1).any()]
     sweeps = []
-    for low, high in zip(lows.T, highs.T, strict=True):
+    for low, high in bounds or [(lows[:, 0], highs[:, 0])]:
         order = np.argsort(low, kind="stable")
         later = np.searchsorted(low[order], high[order]) - np.arange(1, len(low) + 1)
         sweeps.append((int(later.sum()), order, later))
     _, order, later = min(sweeps, key=lambda sweep: sweep[0])
-    for apart in range(1, int(later.max()) + 1):
-        first = np.flatnonzero(later >= apart)
-        one, other = order[first], order[first + apart]
-        meet = ((lows[one] < highs[other]) & (lows[other] < highs[one])).all(axis=1)
+    stops, begin = np.cumsum(later), 0
+    while begin < len(order):
+        before = stops[begin] - later[begin]
+        end = max(int(np.searchsorted(stops, before + MAX_COMPARED, side="right")), begin + 1)
+        first = np.repeat(np.arange(begin, end), later[begin:end])
+        behind = np.arange(1, len(first) + 1) - np.repeat(
+            stops[begin:end] - later[begin:end] - before, later[begin:end]
+        )
+        one, other = order[first], order[first + behind]
+        meet = np.ones(len(first), np.bool_)
+        for low, high in bounds:
+            meet &= (low[one] < high[other]) & (low[other] < high[one])
         if meet.any():
             yield one[meet], other[meet]
+        begin = end
 
 
 def meeting(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from wgslice.errors import WindowError
 from wgslice.layout import Layout
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.overlaps import UNKNOWN_OVERLAP, check_overlap, crossing, in_layers
+from wgslice.plans.overlaps import UNKNOWN_OVERLAP, crossing, in_layers
 from wgslice.plans.problem import Table
 from wgslice.plans.profiles import CostClass
 from wgslice.plans.steps import Memory, OnGrid, prefixed, read_and_written
@@ -21,6 +22,7 @@ from wgslice.plans.windows import Windows
 
 Integers: TypeAlias = NDArray[np.int64]
 
+OWN_WORDS = 1  # phases of a dispatch in which no two runs share a word
 FIXED_COLUMNS, DIMENSION_COLUMNS = 19, 7  # of the table, as in `wgsl/sized_windows.wgsl`
 
 
@@ -271,7 +273,7 @@ class SizedDispatch(OnGrid):
     pieces: Pieces
     element_nbytes: int
     apart: bool  # whether elements of a row are apart, or reversed, in the source
-    phases: int  # 0, or the bits of the first bytes of runs whose first word it copies
+    phases: int  # of words that it copies, as in `wgsl/sized_windows.wgsl`
     in_words: bool  # whether all places are words
     device: Offsets | None = None  # where the GPU has them
 
@@ -293,7 +295,7 @@ class SizedDispatch(OnGrid):
     @cached_property
     def nbytes(self) -> int:
         """Bytes that it writes, at most."""
-        if self.phases:
+        if self.phases > OWN_WORDS:
             return WORD_NBYTES * self.pieces.total
         return int(self.boxes.sizes.prod(axis=1).sum()) * self.element_nbytes
 
@@ -387,11 +389,11 @@ class Pieces(NamedTuple):
         split = boxes.rank - run_rank
         runs, run_rows = (part.prod(axis=1) for part in (boxes.sizes[:, :split], boxes.sizes[:, split:-1]))
         nearest = (most * WIDEST_NBYTES + row_nbytes // 2) // row_nbytes
-        unit_rows = run_rows if phases or most == 1 else np.clip(nearest, 1, run_rows)
+        unit_rows = run_rows if phases > OWN_WORDS or most == 1 else np.clip(nearest, 1, run_rows)
         units = -(-run_rows // unit_rows)
         touched = unit_rows * row_nbytes + (WIDEST_NBYTES - 1 if aligned else 2 * WIDEST_NBYTES - 2)
         blocks = touched // WIDEST_NBYTES
-        per_unit = np.ones_like(blocks) if phases else -(-blocks // most)
+        per_unit = np.ones_like(blocks) if phases > OWN_WORDS else -(-blocks // most)
         return cls(run_rows, unit_rows, units, per_unit, -(-blocks // per_unit), runs * units * per_unit)
 
 
@@ -409,38 +411,87 @@ def sized_class(element_nbytes: int, *, apart: bool, in_words: bool) -> CostClas
     return CostClass(Kernel.SIZED_WINDOWS, WIDEST_NBYTES, () if in_words else ("unaligned",))
 
 
-def sets_of(windows: SizedWindows, tensor_sizes: tuple[int, ...], overlap: str) -> tuple[Integers, ...]:
-    """Returns windows to insert, by their numbers, in sets of disjoint ones; one set of all as none.
+class Inside(NamedTuple):
+    """The parts of windows inside of a tensor; without windows that have none."""
 
-    Refuses windows that overlap inside the tensor, and offsets that only the GPU knows, unless the last of
-    overlapping windows is to win, or they are promised to be disjoint.
-    """
-    check_overlap(overlap)
-    numbers = np.flatnonzero((windows.extents > 0).all(axis=1))
-    if overlap == "disjoint" or len(numbers) < 2:
-        return ()
+    numbers: Integers  # (B,)
+    begins: Integers  # (B, rank) first index of the tensor
+    stops: Integers  # (B, rank) one past the last
+    remainders: Integers  # (B, rank) of offsets by the steps: windows of different ones are disjoint
+
+    @classmethod
+    def of(cls, windows: SizedWindows, tensor_sizes: tuple[int, ...]) -> Inside:
+        """Returns the parts of windows whose offsets are known."""
+        assert windows.offsets is not None
+        steps, places = np.array(windows.steps, np.int64), windows.offsets.astype(np.int64)
+        begins = np.where(places < 0, places % steps, places)
+        stops = np.minimum(places + windows.extents, tensor_sizes)
+        kept = ((windows.extents > 0) & (begins < stops)).all(axis=1)
+        return cls(np.flatnonzero(kept), begins[kept], stops[kept], (places % steps)[kept])
+
+    def pairs(self) -> Iterator[tuple[Integers, Integers]]:
+        """Batches of pairs that overlap, as positions among these."""
+        lows, highs = (self.begins, self.remainders), (self.stops, self.remainders + 1)
+        return crossing(np.hstack(lows), np.hstack(highs))
+
+    def in_words(self, tensor: Layout, itemsize: int) -> Inside | None:
+        """Returns parts without steps in words along the rows of a tensor, or None where rows share words.
+
+        A row is the last dimensions, from the last one on that is not in every window as a whole. Its
+        elements follow one another without gaps, and it begins at a word.
+        """
+        whole = ((self.begins == 0) & (self.stops == tensor.sizes)).all(axis=0)
+        axis = int(np.flatnonzero(~whole).max(initial=0))
+        places = tensor.offset, *tensor.strides[:axis]
+        in_order = tensor.strides[axis:] == Layout.packed(tensor.sizes[axis:]).strides
+        if not in_order or any(place * itemsize % WORD_NBYTES for place in places):
+            return None
+        nbytes = prod(tensor.sizes[axis + 1 :]) * itemsize
+        begins, stops = self.begins.copy(), self.stops.copy()
+        begins[:, axis] = begins[:, axis] * nbytes // WORD_NBYTES
+        stops[:, axis] = -(-stops[:, axis] * nbytes // WORD_NBYTES)
+        return self._replace(begins=begins, stops=stops)
+
+
+def refuse_overlaps(windows: SizedWindows, tensor_sizes: tuple[int, ...]) -> None:
+    """Refuses windows that overlap inside the tensor, and offsets that only the GPU knows."""
     if windows.offsets is None:
-        if overlap == "refuse":
+        if (windows.extents > 0).all(axis=1).sum() > 1:
             raise WindowError(UNKNOWN_OVERLAP)
-        return tuple(numbers[:, None])
-    steps, places = np.array(windows.steps, np.int64), windows.offsets.astype(np.int64)
-    ends = np.minimum(places + windows.extents, tensor_sizes)  # elements outside are dropped
-    begins = np.where(places < 0, places % steps, places)
-    numbers = numbers[(begins < ends)[numbers].all(axis=1)]
-    remainders = (places % steps)[numbers]  # windows of different ones are disjoint
-    lows = np.hstack([begins[numbers], remainders])
-    highs = np.hstack([ends[numbers], remainders + 1])
-    pairs = crossing(lows, highs)
-    if overlap == "last":
-        found = in_layers(pairs, numbers)
-        return tuple(numbers[:, None] if found is None else found) if found is None or len(found) > 1 else ()
-    pair = next(pairs, None)
+        return
+    inside = Inside.of(windows, tensor_sizes)
+    pair = next(inside.pairs(), None)
     if pair is not None:
-        first, second = sorted(int(numbers[indices[0]]) for indices in pair)
+        first, second = sorted(int(inside.numbers[indices[0]]) for indices in pair)
+        places, extents = windows.offsets, windows.extents
         raise WindowError(
             f"windows {first} and {second} overlap, at offsets {tuple(places[first].tolist())} and "
-            f"{tuple(places[second].tolist())}, of extents {tuple(windows.extents[first].tolist())} and "
-            f"{tuple(windows.extents[second].tolist())}: move one of them, or let the later window win by "
+            f"{tuple(places[second].tolist())}, of extents {tuple(extents[first].tolist())} and "
+            f"{tuple(extents[second].tolist())}: move one of them, or let the later window win by "
             'overlap="last"'
         )
-    return ()
+
+
+def sets_of(
+    windows: SizedWindows, tensor: Layout, itemsize: int, *, disjoint: bool, most: int
+) -> tuple[Sequence[Integers], bool]:
+    """Returns the numbers of windows to insert, in sets of disjoint ones, and whether rows own their words.
+
+    A later set overwrites earlier ones. Where rows share words, a set takes two dispatches or more: sets in
+    which they do not are worth it up to `most` times as many.
+    """
+    numbers = np.flatnonzero((windows.extents > 0).all(axis=1))
+    if windows.offsets is None:
+        return [numbers] if disjoint else list(numbers[:, None]), False
+    inside = Inside.of(windows, tensor.sizes)
+    found: Sequence[Integers] | None = [inside.numbers]
+    if not disjoint:
+        found = in_layers(inside.pairs(), inside.numbers)
+    if found is None:
+        found = list(inside.numbers[:, None])
+    if itemsize < WORD_NBYTES and max(windows.steps) == 1:
+        in_words = inside.in_words(tensor, itemsize)
+        by_words = None if in_words is None else in_layers(in_words.pairs(), inside.numbers)
+        if by_words is not None and len(by_words) <= most * len(found):
+            return by_words, True
+    return found, False

@@ -14,13 +14,14 @@ from wgslice.plans.choose import Reason, Step, Strategy, choose, seconds_of, whe
 from wgslice.plans.copy import CLEAR_FIRST, clear_of
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import share_of
-from wgslice.plans.overlaps import Insertion, insertion_of
+from wgslice.plans.overlaps import Insertion, check_overlap, insertion_of
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner
 from wgslice.plans.problem import MAX_INVOCATIONS, UNPADDED, PlanContext
 from wgslice.plans.profiles import FAILED, all_disabled
 from wgslice.plans.sized import (
     DIMENSION_COLUMNS,
     FIXED_COLUMNS,
+    OWN_WORDS,
     Boxes,
     Integers,
     Offsets,
@@ -28,6 +29,7 @@ from wgslice.plans.sized import (
     Side,
     SizedDispatch,
     SizedWindows,
+    refuse_overlaps,
     sets_of,
     sized_class,
 )
@@ -44,7 +46,7 @@ class SizedProblem(InContext):
     """Boxes to copy, in elements from the bases of both sides."""
 
     boxes: Boxes
-    sets: tuple[Integers, ...]  # numbers of disjoint boxes; a later set overwrites earlier ones
+    sets: Sequence[Integers]  # numbers of disjoint boxes; a later set overwrites earlier ones
     itemsize: int
     context: PlanContext
     windows: SizedWindows | None = None  # that the boxes are of, if they can be copied one by one
@@ -52,6 +54,7 @@ class SizedProblem(InContext):
     batch: Layout | None = None
     inserts: bool = False
     covered: Layout | None = None  # the target, if the boxes are all of it
+    own_words: bool = False  # whether no two rows of a set share a word
 
     @property
     def nbytes(self) -> int:
@@ -156,7 +159,7 @@ def extract_sized_planner(windows: SizedWindows) -> Planner:
     equal = windows.as_equal()
     if equal is not None and equal[1].is_packed:
         return partial(plan_equal, Insertion(equal[0], equal[0].numbers, contested=False), equal[1], False)
-    return partial(plan_sized, windows, (), False)
+    return partial(plan_sized, windows, None)
 
 
 def insert_sized_planner(windows: SizedWindows, tensor_sizes: tuple[int, ...], overlap: str) -> Planner:
@@ -164,7 +167,10 @@ def insert_sized_planner(windows: SizedWindows, tensor_sizes: tuple[int, ...], o
     equal = windows.as_equal()
     if equal is not None:
         return partial(plan_equal, insertion_of(equal[0], tensor_sizes, overlap), equal[1], True)
-    return partial(plan_sized, windows, sets_of(windows, tensor_sizes, overlap), True)
+    check_overlap(overlap)
+    if overlap == "refuse":
+        refuse_overlaps(windows, tensor_sizes)
+    return partial(plan_sized, windows, overlap)
 
 
 def plan_equal(
@@ -183,17 +189,24 @@ def plan_equal(
 
 def plan_sized(
     windows: SizedWindows,
-    sets: tuple[Integers, ...],
-    inserts: bool,
+    overlap: str | None,
     source: Layout,
     target: Layout,
     itemsize: int,
     context: PlanContext,
 ) -> Plan:
-    """Returns the plan of windows of different sizes by the strategy of the least estimated time."""
+    """Returns the plan of windows of different sizes by the strategy of the least estimated time.
+
+    Of windows to insert if there is a rule for those that overlap, else to extract.
+    """
+    inserts = overlap is not None
     tensor, batch = (target, source) if inserts else (source, target)
     boxes = boxes_of(windows, tensor, batch, inserts)
-    problem = SizedProblem(boxes, sets, itemsize, context, windows, tensor, batch, inserts)
+    problem = SizedProblem(boxes, (), itemsize, context, windows, tensor, batch, inserts)
+    if inserts:
+        most = 2 if problem.padded.all() else 1  # windows that end unpadded buffers are copied one by one
+        sets, own_words = sets_of(windows, tensor, itemsize, disjoint=overlap != "last", most=most)
+        problem = replace(problem, sets=sets, own_words=own_words)
     return plan_boxes(problem, source, target)
 
 
@@ -345,21 +358,21 @@ def dispatches(problem: SizedProblem, boxes: Boxes, source: Span, target: Span) 
     phases: tuple[int, ...] = ()
     row_nbytes = boxes.sizes[:, -1] * itemsize
     shortest = int((boxes.sizes[:, outer:-1].prod(axis=1) * row_nbytes).min())
-    if not whole:
+    if not whole and not problem.own_words:
         phases = PHASES[itemsize] if shortest < WORD_NBYTES else (0b1110,)
     most = problem.limits.profile.window_blocks
     bounded = bool((boxes.lows > 0).any() or (boxes.highs < boxes.sizes).any())
     order = "apart or reversed" if problem.apart else "contiguous"
     reason = f"window rows ({order}), in vectors of 16 bytes of the output"
     heads = "first words of rows that share them with others"
-    for phase in (0, *phases):
+    for phase in (OWN_WORDS if problem.own_words else 0, *phases):
         pieces = Pieces.of(in_bytes, run_rank, row_nbytes, most, aligned, phase)
         yield SizedDispatch(
             kernel=Kernel.SIZED_WINDOWS,
             source_binding=source,
             target_binding=target,
             share=share_of(problem.limits, len(row_nbytes), 1, most, pieces.total),
-            reason=heads if phase else reason,
+            reason=heads if phase > OWN_WORDS else reason,
             boxes=in_bytes if bounded else replace(in_bytes, fill=None),
             pieces=pieces,
             element_nbytes=itemsize,
