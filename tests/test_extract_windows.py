@@ -54,8 +54,8 @@ INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uin
 PROFILES = [
     CPU,
     GPU,
-    replace(CPU, window_blocks=1, window_words=2, workgroup_size=8),
-    replace(GPU, blocks_each=2, window_words=3, workgroup_size=8),
+    replace(CPU, window_blocks=1, sized_blocks=1, window_words=2, workgroup_size=8),
+    replace(GPU, blocks_each=2, sized_blocks=2, window_words=3, workgroup_size=8),
 ]
 NAMES = ["cpu", "gpu", "cpu, one block or two words", "gpu, two blocks or three words"]
 

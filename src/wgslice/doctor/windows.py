@@ -171,6 +171,7 @@ def windows_cases() -> Iterator[WindowsCase]:
         yield WindowsCase(False, width, 3, 20, offset_dtype=dtype, from_end=True)
 
 
+LONG = 40  # times as broad, so that a row or rows of a window take several invocations
 HEIGHTS, BREADTHS = np.array([1, 3, 2, 0, 4, 1]), np.array([1, 9, 17, 5, 2, 33])
 
 
@@ -187,19 +188,25 @@ class SizedCase:
     step: int = 1  # pixels of the picture between neighbours of a row
     offset_dtype: str | None = None  # of device-resident offsets
     beside: bool = False  # whether windows are beside each other, so that rows share words
+    scale: int = 1  # of breadths
+
+    @property
+    def breadths(self) -> NDArray[np.int64]:
+        """Pixels of a row of each window."""
+        return BREADTHS * self.scale
 
     @property
     def picture(self) -> Layout:
         """The layout of the picture."""
         if self.beside:
-            return Layout.packed((int(HEIGHTS.max()), int(BREADTHS.sum()), self.channels), self.skip)
-        breadth = (int(BREADTHS.max()) - 1) * self.step + 1 + MARGIN
+            return Layout.packed((int(HEIGHTS.max()), int(self.breadths.sum()), self.channels), self.skip)
+        breadth = (int(self.breadths.max()) - 1) * self.step + 1 + MARGIN
         return Layout.packed((int(HEIGHTS.sum()), breadth, self.channels), self.skip)
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
         """Elements of each window."""
-        return np.stack([HEIGHTS, BREADTHS, np.full_like(HEIGHTS, self.channels)], axis=1)
+        return np.stack([HEIGHTS, self.breadths, np.full_like(HEIGHTS, self.channels)], axis=1)
 
     @property
     def extents(self) -> NDArray[np.int64]:
@@ -212,7 +219,7 @@ class SizedCase:
         """Offsets of each window; those with elements are below each other."""
         number = np.arange(len(HEIGHTS))
         if self.beside:
-            return np.stack([0 * number, np.cumsum(BREADTHS) - BREADTHS, 0 * number], axis=1)
+            return np.stack([0 * number, np.cumsum(self.breadths) - self.breadths, 0 * number], axis=1)
         columns = number * 3 % (MARGIN + 1) - number % 2 * self.outside
         return np.stack([np.cumsum(HEIGHTS) - HEIGHTS, columns, 0 * number], axis=1)
 
@@ -281,6 +288,8 @@ def sized_cases() -> Iterator[SizedCase]:
         yield SizedCase(inserts, width, 3, skip=1, offset_dtype=dtype)
     for width, channels, skip in product((1, 2), (1, 3), (0, 1)):
         yield SizedCase(True, width, channels, skip=skip, beside=True)
+    for inserts, width, outside in product(both, (1, 4), (0, OUTSIDE)):  # several invocations per row
+        yield SizedCase(inserts, width, 3, outside=outside, skip=1, scale=LONG)
 
 
 def window_trials(limits: Limits) -> Iterator[Trial]:

@@ -157,6 +157,7 @@ class Profile:
     contiguous: bool  # whether an invocation's items are contiguous (blocked), or striped over neighbours
     least_pieces: int  # invocations per row before one copies several elements
     window_blocks: int  # most blocks of 16 bytes per invocation of a window row
+    sized_blocks: int  # the same of windows of different sizes, counted by the kernel: not compiled for each
     window_words: int  # most words that it assembles where rows of windows are not copied in blocks
     costs: Costs
 
@@ -171,6 +172,7 @@ CPU = Profile(
     contiguous=True,
     least_pieces=1,
     window_blocks=16,
+    sized_blocks=64,
     window_words=64,
     costs=shipped("lavapipe-25-0"),
 )
@@ -186,6 +188,7 @@ GPU = Profile(
     contiguous=False,
     least_pieces=32,
     window_blocks=1,
+    sized_blocks=1,
     window_words=1,
     costs=shipped("gpus"),
 )

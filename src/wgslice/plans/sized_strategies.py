@@ -87,6 +87,12 @@ class SizedProblem(InContext):
         """Whether elements of a row are apart, or reversed, in the source."""
         return not is_contiguous(self.rows, self.rows.source)
 
+    @property
+    def most_blocks(self) -> int:
+        """The most blocks of 16 bytes per invocation: fewer where each is gathered from several."""
+        profile = self.limits.profile
+        return profile.window_blocks if self.apart else profile.sized_blocks
+
     @cached_property
     def clear(self) -> tuple[Step, ...]:
         """The clear of a target that the boxes cover, if they are filled with zeros; else none."""
@@ -296,7 +302,7 @@ def in_bindings(problem: SizedProblem, boxes: Boxes) -> Iterator[tuple[Boxes, Sp
     most_boxes = limits.binding_nbytes // (WORD_NBYTES * (FIXED_COLUMNS + DIMENSION_COLUMNS * boxes.rank))
     while len(boxes.numbers):
         row_nbytes = boxes.sizes[:, -1] * problem.itemsize
-        most = limits.profile.window_blocks
+        most = problem.most_blocks
         pieces = Pieces.of(boxes, run_rank_of(boxes), row_nbytes, most, aligned=False).counts
         extents = problem.extents(boxes)
         long = (pieces > most_pieces) | np.logical_or(
@@ -360,7 +366,7 @@ def dispatches(problem: SizedProblem, boxes: Boxes, source: Span, target: Span) 
     shortest = int((boxes.sizes[:, outer:-1].prod(axis=1) * row_nbytes).min())
     if not whole and not problem.own_words:
         phases = PHASES[itemsize] if shortest < WORD_NBYTES else (0b1110,)
-    most = problem.limits.profile.window_blocks
+    most = problem.most_blocks
     bounded = bool((boxes.lows > 0).any() or (boxes.highs < boxes.sizes).any())
     order = "apart or reversed" if problem.apart else "contiguous"
     reason = f"window rows ({order}), in vectors of 16 bytes of the output"
