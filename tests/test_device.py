@@ -20,6 +20,7 @@ from running import counted
 
 import wgslice as wg
 from wgslice.gpu.adapter import MIN_LIMITS, choose_adapter, describe_adapter, find_adapter, install_advice
+from wgslice.gpu.protocols import COMPUTE_STAGE
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU, TILE_NBYTES, WIDE_TILE_SIDES
 from wgslice.shaders import kernel_module
@@ -452,3 +453,27 @@ def test_small_uploads_wait_for_a_submission_but_few_of_them(device: wg.Device) 
         assert submitted.total() >= 4
     for number, tensor in enumerate(tensors):
         check_same(tensor.numpy(), array + number)
+
+
+def test_bindings_have_the_numbers_of_their_entries(device: wg.Device) -> None:
+    """Of a layout that a caller makes, on every host."""
+    host, x = device.wgpu_device, wg.zeros(4, np.uint32, device=device)
+    entry = {"binding": 3, "visibility": COMPUTE_STAGE, "buffer": {"type": "storage"}}
+    layout = host.create_bind_group_layout(entries=[entry])
+    code = """
+        @group(0) @binding(3) var<storage, read_write> x: array<u32>;
+        @compute @workgroup_size(1) fn write() { x[2] = 7u; }
+    """
+    pipeline = host.create_compute_pipeline(
+        layout=host.create_pipeline_layout(bind_group_layouts=[layout]),
+        compute={"module": host.create_shader_module(code=code), "entry_point": "write"},
+    )
+    bound = {"binding": 3, "resource": {"buffer": x.buffer, "offset": 0, "size": 16}}
+    encoder = host.create_command_encoder()
+    compute_pass = encoder.begin_compute_pass()
+    compute_pass.set_pipeline(pipeline)
+    compute_pass.set_bind_group(0, host.create_bind_group(layout=layout, entries=[bound]))
+    compute_pass.dispatch_workgroups(1)
+    compute_pass.end()
+    host.queue.submit([encoder.finish()])
+    check_same(x.numpy(), np.array([0, 0, 7, 0], np.uint32))

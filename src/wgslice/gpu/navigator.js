@@ -92,10 +92,13 @@
 
     done: (queue) => queue.onSubmittedWorkDone(),
 
-    createBindGroupLayout: (device, visibility, ...types) =>
-      device.createBindGroupLayout({
-        entries: types.map((type, binding) => ({ binding, visibility, buffer: { type } })),
-      }),
+    createBindGroupLayout(device, visibility, ...pairs) {
+      const entries = [];
+      for (let at = 0; at < pairs.length; at += 2) {
+        entries.push({ binding: pairs[at], visibility, buffer: { type: pairs[at + 1] } });
+      }
+      return device.createBindGroupLayout({ entries });
+    },
 
     createPipelineLayout: (device, ...bindGroupLayouts) => device.createPipelineLayout({ bindGroupLayouts }),
 

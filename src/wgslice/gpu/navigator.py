@@ -210,10 +210,10 @@ class GPUDevice(Handle):
         return GPUTexture(self, js().createTexture(self.js, *described), owned=True)
 
     def create_bind_group_layout(self, *, entries: Sequence[Mapping[str, Any]]) -> Any:
-        """Make the layout of a bind group of buffers, whose numbers count from 0."""
+        """Make the layout of a bind group of buffers, of one visibility."""
         self.check()
-        types = [entry["buffer"]["type"] for entry in entries]
-        return js().createBindGroupLayout(self.js, entries[0]["visibility"] if entries else 0, *types)
+        pairs = chain.from_iterable((entry["binding"], entry["buffer"]["type"]) for entry in entries)
+        return js().createBindGroupLayout(self.js, entries[0]["visibility"] if entries else 0, *pairs)
 
     def create_pipeline_layout(self, *, bind_group_layouts: Sequence[Any]) -> Any:
         """Make the layout of a pipeline."""
