@@ -20,7 +20,6 @@ from running import counted
 
 import wgslice as wg
 from wgslice.gpu.adapter import MIN_LIMITS, choose_adapter, describe_adapter, find_adapter, install_advice
-from wgslice.gpu.protocols import COMPUTE_STAGE
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU, TILE_NBYTES, WIDE_TILE_SIDES
 from wgslice.shaders import kernel_module
@@ -456,9 +455,9 @@ def test_small_uploads_wait_for_a_submission_but_few_of_them(device: wg.Device) 
 
 
 def test_bindings_have_the_numbers_of_their_entries(device: wg.Device) -> None:
-    """Of a layout that a caller makes, on every host."""
+    """Of a layout that a caller makes for the compute stage, 4, on every host."""
     host, x = device.wgpu_device, wg.zeros(4, np.uint32, device=device)
-    entry = {"binding": 3, "visibility": COMPUTE_STAGE, "buffer": {"type": "storage"}}
+    entry = {"binding": 3, "visibility": 4, "buffer": {"type": "storage"}}
     layout = host.create_bind_group_layout(entries=[entry])
     code = """
         @group(0) @binding(3) var<storage, read_write> x: array<u32>;

@@ -28,6 +28,7 @@ from running import Limit
 import wgslice as wg
 import wgslice.array_api as xp
 from wgslice.layout import Layout
+from wgslice.plans.profiles import CPU
 
 
 def check_read(array: Any, x: wg.Tensor, key: Any) -> None:
@@ -228,8 +229,11 @@ def test_ranks_stop_at_eight(device: wg.Device) -> None:
 
 
 @on_one_adapter
-def test_one_dispatch_as_extract_windows_makes_it(device: wg.Device, recorded: list[wg.Plan]) -> None:
+def test_one_dispatch_as_extract_windows_makes_it(
+    device: wg.Device, recorded: list[wg.Plan], limit: Limit
+) -> None:
     """A batch of images in another order, and points."""
+    limit(profile=CPU)
     _, _, array, x = placed(device, Layout.packed((20, 16, 16, 3)), "uint8")
     order = np.random.default_rng(0).permutation(20)
     offsets = np.stack([order, *np.zeros((3, 20), int)], axis=1)

@@ -136,11 +136,13 @@ def test_few_whole_rows_are_written_in_order(
 def test_one_value_for_all_indices_needs_no_last_writer_pass(
     device: wg.Device,
     recorded: list[wg.Plan],
+    limit: Limit,
     dtype: str,
     row: tuple[int, ...],
     shape: tuple[int, ...],
     steps: list[str],
 ) -> None:
+    limit(profile=CPU)
     both = placed(device, Layout.packed((50, *row), 4), dtype)
     indices, values = np.random.default_rng(5).integers(-50, 50, 80), random_array(shape, dtype)
     both.array[indices] = values
@@ -229,8 +231,9 @@ def test_put_refuses_in_words(device: wg.Device) -> None:
 
 
 @on_one_adapter
-def test_indices_print_what_runs(device: wg.Device, recorded: list[wg.Plan]) -> None:
+def test_indices_print_what_runs(device: wg.Device, recorded: list[wg.Plan], limit: Limit) -> None:
     """Steps of reads and writes; equal steps are views, and windows stay where they are cheaper."""
+    limit(profile=CPU)
     x = wg.zeros((64, 128), np.float32, device=device)
     pixels = wg.zeros((64, 128, 3), np.uint8, device=device)
     order = np.random.default_rng(0).permutation(128)
@@ -280,7 +283,7 @@ def test_copies_beyond_a_binding_are_windows(
     alignment = device.limits.binding_alignment_nbytes
     nbytes = 64 * max(alignment, 32)
     both = placed(device, Layout.packed((nbytes // 32, 8)), "float32")
-    limit(binding_nbytes=nbytes + alignment - 16 * (1 - held))
+    limit(profile=CPU, binding_nbytes=nbytes + alignment - 16 * (1 - held))
     order = np.random.default_rng(3).permutation(len(both.array))[:30]
     values = random_array((30, 8), "float32")
     for indices in (order, wg.asarray(order, device=device)):

@@ -466,6 +466,7 @@ def test_a_compiled_operator_replaces_a_kernel_that_fails(
         MODULE_OF, by_step(lambda wanted: broken if wanted is kernel else kernel_module(wanted))
     )
     device = wg.Device.request(adapter)
+    device.update_limits(lambda current: replace(current, profile=CPU))
     array = elements("uint8", (20, 50))
     x = wg.asarray(array, device=device)
     described = wg.TensorDesc("uint8", (20, 50)), wg.TensorDesc("uint8", (20, 25))
