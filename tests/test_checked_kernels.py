@@ -77,6 +77,7 @@ def test_windows_read_no_offset_beyond_their_table() -> None:
     check(check_trial(trial, Tallies(Tally)))
 
 
+@pytest.mark.slow  # it compiles every kernel; others compare their bytes with NumPy's
 @pytest.mark.first_adapter  # whichever: bytes are compared with the checker's
 def test_an_adapter_writes_the_bytes_of_the_checker(device: wg.Device) -> None:
     comparison = Comparison(device)
