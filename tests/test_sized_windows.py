@@ -516,3 +516,17 @@ def test_short_runs_share_words_with_their_neighbours(device: wg.Device, dtype: 
     x, y = wg.asarray(array, device=device), wg.zeros(array.shape, dtype, device=device)
     wg.insert_windows(y, offsets, wg.extract_windows(x, offsets, sizes))
     check_same(y.numpy(), array)
+
+
+@on_one_adapter
+def test_windows_promised_to_be_disjoint_are_not_compared(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whose comparison takes the host longer than another dispatch, where they are many."""
+    monkeypatch.setattr("wgslice.plans.sized.crossing", None)  # a call would fail
+    x = wg.zeros((5, 24), np.uint8, device=device)
+    windows = [wg.asarray(np.full((2 + n, 6), 7 + n, np.uint8), device=device) for n in range(2)]
+    wg.insert_windows(x, [[0, 1], [1, 8]], windows, overlap="disjoint")
+    expected = np.zeros((5, 24), np.uint8)
+    expected[:2, 1:7], expected[1:4, 8:14] = 7, 8
+    check_same(x.numpy(), expected)

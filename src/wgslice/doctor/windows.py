@@ -262,7 +262,8 @@ class SizedCase:
             windows = sized_insertion(
                 offsets, self.sizes, sizes, self.strides, "drop" if self.outside else None, packing
             )
-            planner, sides = insert_sized_planner(windows, sizes, "disjoint"), (batch, self.picture)
+            overlap = "refuse" if table is None else "disjoint"
+            planner, sides = insert_sized_planner(windows, sizes, overlap), (batch, self.picture)
         else:
             fill = bytes([FILL]) * WIDEST_NBYTES if self.outside else None
             windows = sized_extraction(offsets, sizes, self.extents, self.strides, fill, None, self.width)

@@ -473,19 +473,21 @@ def refuse_overlaps(windows: SizedWindows, tensor_sizes: tuple[int, ...]) -> Non
 
 
 def sets_of(
-    windows: SizedWindows, tensor: Layout, itemsize: int, *, disjoint: bool, most: int
+    windows: SizedWindows, tensor: Layout, itemsize: int, overlap: str, most: int
 ) -> tuple[Sequence[Integers], bool]:
     """Returns the numbers of windows to insert, in sets of disjoint ones, and whether rows own their words.
 
     A later set overwrites earlier ones. Where rows share words, a set takes two dispatches or more: sets in
-    which they do not are worth it up to `most` times as many.
+    which they do not are worth it up to `most` times as many. A promise of `disjoint` compares nothing.
     """
     numbers = np.flatnonzero((windows.extents > 0).all(axis=1))
+    if overlap == "disjoint":
+        return [numbers], False
     if windows.offsets is None:
-        return [numbers] if disjoint else list(numbers[:, None]), False
+        return list(numbers[:, None]), False
     inside = Inside.of(windows, tensor.sizes)
     found: Sequence[Integers] | None = [inside.numbers]
-    if not disjoint:
+    if overlap == "last":
         found = in_layers(inside.pairs(), inside.numbers)
     if found is None:
         found = list(inside.numbers[:, None])

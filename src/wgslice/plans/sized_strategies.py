@@ -209,9 +209,9 @@ def plan_sized(
     tensor, batch = (target, source) if inserts else (source, target)
     boxes = boxes_of(windows, tensor, batch, inserts)
     problem = SizedProblem(boxes, (), itemsize, context, windows, tensor, batch, inserts)
-    if inserts:
+    if overlap is not None:
         most = 2 if problem.padded.all() else 1  # windows that end unpadded buffers are copied one by one
-        sets, own_words = sets_of(windows, tensor, itemsize, disjoint=overlap != "last", most=most)
+        sets, own_words = sets_of(windows, tensor, itemsize, overlap, most)
         problem = replace(problem, sets=sets, own_words=own_words)
     return plan_boxes(problem, source, target)
 
