@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from numpy.typing import NDArray
 
 import wgslice as wg
@@ -61,6 +62,11 @@ def load_bootstrap() -> Any:
     module = module_from_spec(spec)
     loader.exec_module(module)
     return module
+
+
+def in_default_tier() -> bool:
+    """Whether tests run in the default tier, by its number of examples."""
+    return settings().max_examples <= 15
 
 
 def default_tier(values: Sequence[Any], ids: Sequence[str], count: int) -> list[Any]:

@@ -27,7 +27,8 @@ from checker.sizes import (
     large_windows,
 )
 from checker.translate import Translator
-from checker.trials import Run, Tallies, all_trials, check_trial, spread
+from checker.trials import LAUNCHES, Run, Tallies, all_trials, check_trial, spread
+from helpers import in_default_tier
 from hypothesis import given, settings
 from planning import USUAL, by_strategy
 from test_extract_windows import Case as WindowsOfAnyLayout
@@ -45,6 +46,12 @@ pytestmark = pytest.mark.xdist_group("checker")  # one process makes all trials
 def some(default: int) -> int:
     """Return a number of plans for the tier: four times as many for `all`, forty times for `deep`."""
     return default * settings().max_examples // 15
+
+
+@pytest.fixture(autouse=True, scope="module")
+def launches() -> None:
+    """Of the launch configurations, the default tier has two: to plan for all of them takes some seconds."""
+    del LAUNCHES[2 if in_default_tier() else len(LAUNCHES) :]
 
 
 def check(found: list[Finding]) -> None:

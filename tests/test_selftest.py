@@ -30,6 +30,8 @@ from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU, Profile
 from wgslice.shaders import kernel_module
 
+pytestmark = pytest.mark.xdist_group("doctor")  # one process, so that the driver compiles each kernel once
+
 
 class Fault(NamedTuple):
     """A kernel's module with something replaced."""

@@ -34,6 +34,7 @@ from wgslice.plans.steps import Memory as Kind
 from wgslice.plans.steps import OnGrid
 
 Tallies = defaultdict[str, Tally]
+LAUNCHES = [*PROFILES]  # launch configurations that the trials of the self-test are made for
 
 
 class Run(NamedTuple):
@@ -161,7 +162,7 @@ def mask_trials(limits: Limits) -> Iterator[Trial]:
 
 def profile_trials() -> Iterator[Trial]:
     """Yield the trials of the self-test, for each launch configuration."""
-    for profile in PROFILES:
+    for profile in LAUNCHES:
         limits = replace(USUAL, profile=profile)
         for trials_of in (
             copy_trials,
