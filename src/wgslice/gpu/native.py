@@ -453,6 +453,10 @@ class Pending:
             queue_is_empty(self.wgpu_device)
         return self.is_done
 
+    def is_done_soon(self) -> bool:
+        """Poll for about as long as it takes to start a thread that polls; return whether it is done."""
+        return is_done_within(self.is_over, YIELDING_SECONDS)
+
     def wait(self, is_lost: Callable[[], bool]) -> None:
         """Wait until it is done."""
         if not finishes_before_loss(partial(is_done_within, self.is_over), is_lost):

@@ -488,6 +488,8 @@ class Pending:
         """Whether it is known to be done or to have failed."""
         return self.is_done
 
+    is_done_soon = is_over
+
     def wait(self, is_lost: Callable[[], bool]) -> None:
         """Wait until it is done; raise what the browser has reported meanwhile."""
         from pyodide.ffi import JsException

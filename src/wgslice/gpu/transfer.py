@@ -286,8 +286,9 @@ class ArrayPromise(Awaitable[NDArray[Any]]):
     def __await__(self) -> Generator[Any, None, NDArray[Any]]:
         readback = self._readback
         follow_running_loop(readback.promise)
-        readback.device.poller.follow(readback.mapping, readback.device.is_lost)
         with suppress(RuntimeError):  # of a lost device, which `sync_wait` raises as DeviceLostError
+            if not readback.mapping.is_done_soon():
+                readback.device.poller.follow(readback.mapping, readback.device.is_lost)
             yield from readback.promise.__await__()
         return self.sync_wait()
 
