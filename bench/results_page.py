@@ -420,8 +420,8 @@ def of_calls(run: Run) -> str:
     return (
         f"A call for a crop of 1 KiB takes {ours[0]} ms with the wait, of 1 MiB {ours[1]} ms; NumPy takes "
         f"{numpys[0]} and {numpys[1]} ms. A crop is faster than NumPy's {from_size(pays_from(costs)[1])}. "
-        f"The first slice of a process ends {whole:.2f} s after its start, a dispatch of bare wgpu "
-        f"{bare:.2f} s."
+        f"The first slice of a process ends {whole:.2f} s after its start if no compiled kernel is kept, "
+        f"a dispatch of bare wgpu {bare:.2f} s."
     )
 
 
@@ -429,7 +429,10 @@ def of_transfers(run: Run) -> str:
     """State what transfers cost."""
     found = run.content["overheads"]
     upload, readback = (found[f"{name} of 64 MiB"] / found["memcpy of 64 MiB"] for name in TRANSFERS)
-    return f"An upload of 64 MiB takes {shown(upload)} times a `memcpy`, a readback {shown(readback)} times."
+    return (
+        f"An upload of 64 MiB takes {shown(upload)} times a `memcpy` into memory that is in use, a readback "
+        f"into a new array {shown(readback)} times."
+    )
 
 
 def of_compilers(run: Run) -> str:

@@ -95,7 +95,8 @@ def test_kept_speed_ups_and_costs_are_quoted(monkeypatch: pytest.MonkeyPatch, tm
     assert "from 0.1 (`f32 focus`) to 8 (`f32 vertical flip`)" in quoted
     assert "1 KiB takes 0.1 ms with the wait, of 1 MiB 0.2 ms; NumPy takes 0.0004 and 0.3 ms." in quoted
     assert "A crop is faster than NumPy's from 1024 KiB on" in quoted
-    assert "An upload of 64 MiB takes 1.5 times a `memcpy`, a readback 2.75 times." in quoted
+    assert "An upload of 64 MiB takes 1.5 times a `memcpy` into memory that is in use, a readback" in quoted
+    assert "into a new array 2.75 times." in quoted
     table = BLOCKS["slices"]()
     assert "| flips (2) | 0.5 | 4 |" in table
     assert "| u8 transpose | 64 | 40 | 0.25 | - |" in table
