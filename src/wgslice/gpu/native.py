@@ -173,9 +173,8 @@ def submit(wgpu_device: Any, encoder: Any, copy: BytesCopy | None = None) -> Non
     try:
         if copy is not None:
             source, offset_nbytes, target, nbytes = cast("tuple[Any, int, Any, int]", copy)
-            library.wgpuCommandEncoderCopyBufferToBuffer(
-                recording, source._internal, offset_nbytes, target._internal, 0, nbytes
-            )
+            places = source._internal, offset_nbytes, target._internal, 0
+            library.wgpuCommandEncoderCopyBufferToBuffer(recording, *places, nbytes)
         commands = checked.wgpuCommandEncoderFinish(recording, ffi.NULL)
     finally:
         if encoder is None:
