@@ -101,7 +101,10 @@ def copy_project(folder: Path, mutant: Mutant | None = None) -> None:
     if mutant is not None:
         (folder / mutant.file).write_text(mutant.applied(), "utf-8")
     shutil.copytree(folder / "src", folder / "package")
-    shutil.copytree(folder / "wgsl", folder / "package" / "wgslice" / "wgsl")
+    if mutant is not None and mutant.file.endswith(".wgsl"):
+        link = [sys.executable, str(folder / "wgsl" / "link.py")]
+        subprocess.run(link, env=environment(folder), check=True)
+    shutil.copytree(folder / "wgsl" / "modules", folder / "package" / "wgslice" / "wgsl")
 
 
 def pytest_configure() -> None:

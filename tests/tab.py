@@ -115,7 +115,10 @@ def make_site(folder: Path) -> None:
     for path in (*(CORE / name for name in CORE_FILES), numpy_wheel()):
         if path.exists():
             shutil.copy(path, core)
-    pack(folder / "wgslice.zip", {ROOT / "src" / "wgslice": "wgslice", ROOT / "wgsl": "wgslice/wgsl"})
+    pack(
+        folder / "wgslice.zip",
+        {ROOT / "src" / "wgslice": "wgslice", ROOT / "wgsl" / "modules": "wgslice/wgsl"},
+    )
     (folder / "index.html").write_text('<!doctype html><meta charset="utf-8"><title>tab</title>', "utf-8")
 
 

@@ -32,8 +32,8 @@ from trials import Trial, no_change, of_the_tier
 import wgslice as wg
 from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.launch import UNIT_GRIDS
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
+from wgslice.plans.steps import UNIT_GRIDS
 
 MIN_SUBWORD_NBYTES = 7  # of a row of sub-word elements, so that it holds a word wherever it begins
 

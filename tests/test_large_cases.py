@@ -17,8 +17,8 @@ from strategies import MAX_OF_LARGE, Case, large_cases
 
 import wgslice as wg
 from wgslice.plans.kernels import SPLITTING_ROWS, Kernel
-from wgslice.plans.launch import GRIDS, UNIT_GRIDS
 from wgslice.plans.profiles import CPU, GPU, Limits
+from wgslice.plans.steps import GRIDS, UNIT_GRIDS
 
 PIECES = "several pieces of several elements"
 FOLDED = "such pieces on a folded grid"

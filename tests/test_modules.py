@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from importlib.resources import files
+from pathlib import Path
 
 import pytest
 from changed_modules import check_clamped, clamp, clamped_module, storage_arrays, uses
@@ -14,23 +14,20 @@ from reference.sized import sized_kernels
 from reference.windows import window_kernels
 from test_kernels import CONDITIONS
 
+from wgsl import link
 from wgslice.plans.kernels import INSERTING, LAST_WRITERS, OF_INDICES, OF_WINDOWS, SCATTERING, UNITS, Kernel
-from wgslice.plans.launch import GRIDS
 from wgslice.plans.profiles import MAX_PIXEL_BLOCKS, PIXEL_BLOCKS
+from wgslice.plans.steps import GRIDS
 from wgslice.shaders import entry_point, kernel_module
 
 
-def texts(*folder: str) -> dict[str, str]:
-    """The files of a folder of `wgsl/` by their names."""
-    return {
-        path.name.removesuffix(".wgsl"): path.read_text("utf-8")
-        for path in files("wgslice.wgsl").joinpath(*folder).iterdir()
-        if path.name.endswith(".wgsl")
-    }
+def texts(folder: Path) -> dict[str, str]:
+    """The kernels' files in a folder by their names."""
+    return {path.stem: path.read_text("utf-8") for path in folder.glob("*.wgsl")}
 
 
 ENTRY_POINT = re.compile(r"@compute @workgroup_size\(workgroup_size\)\s+fn (\w+)")
-KERNELS, SHARED = texts(), texts("shared")
+KERNELS, SHARED = texts(link.SOURCES), texts(link.SOURCES / "shared")
 TEXTS = {**KERNELS, **SHARED}
 
 
@@ -57,6 +54,11 @@ def test_enum_files_entry_points_and_references_have_one_name() -> None:
         assert ENTRY_POINT.findall(TEXTS[entry_point(kernel)]) == [entry_point(kernel)]
         assert ENTRY_POINT.findall(kernel_module(kernel)) == [entry_point(kernel)]
         assert implementations[kernel].__name__ == kernel.value
+
+
+def test_modules_are_what_the_linker_makes_of_the_files() -> None:
+    changed = "python wgsl/link.py has not run since a file in wgsl/ changed"
+    assert {f"{name}.wgsl": text for name, text in texts(link.MODULES).items()} == link.modules(), changed
 
 
 def test_every_shared_declaration_has_several_users() -> None:

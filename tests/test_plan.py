@@ -30,8 +30,8 @@ from strategies import Case, cases
 import wgslice as wg
 from wgslice.layout import Layout
 from wgslice.plans.kernels import OF_INDICES, OF_WINDOWS, SPLITTING_ROWS, UNITS_NBYTES, Kernel
-from wgslice.plans.launch import GRIDS, UNIT_GRIDS, Share, Tiling, launch_row
 from wgslice.plans.profiles import CPU, GPU, WIDE_TILE_SIDES, Limits, Profile
+from wgslice.plans.steps import GRIDS, UNIT_GRIDS, Share, Tiling, launch_row
 
 BY_ROWS = Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.SUBWORD_ROWS
 GRIDDED = preferring(GPU, *UNIT_GRIDS)

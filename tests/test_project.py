@@ -44,10 +44,10 @@ def test_wheel_and_sdist_carry_kernels_and_types(tmp_path: Path) -> None:
     (sdist,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(sdist) as source:
         shipped = {name.partition("/")[2] for name in source.getnames()}
-    kernels = [path.relative_to(ROOT).as_posix() for path in (ROOT / "wgsl").rglob("*.wgsl")]
+    kernels = {path.name for path in (ROOT / "wgsl" / "modules").glob("*.wgsl")}
     assert len(kernels) > 15
-    assert {f"wgslice/{kernel}" for kernel in kernels} <= packed
-    assert set(kernels) <= shipped
+    assert {f"wgslice/wgsl/{kernel}" for kernel in kernels} <= packed
+    assert {f"wgsl/modules/{kernel}" for kernel in kernels} <= shipped
     for module in (ROOT / "src").rglob("*.py"):
         assert str(module.relative_to(ROOT / "src")) in packed
         assert str(module.relative_to(ROOT)) in shipped

@@ -32,8 +32,8 @@ import wgslice as wg
 from wgslice.dialects.window import Window
 from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.launch import UNIT_GRIDS
 from wgslice.plans.profiles import CPU, GPU
+from wgslice.plans.steps import UNIT_GRIDS
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,10 @@ def write(folder, numpy=None):
     """Write the files; `numpy` is Pyodide's wheel."""
     folder.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(folder / "wgslice.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        for source, name in ((ROOT / "src" / "wgslice", "wgslice"), (ROOT / "wgsl", "wgslice/wgsl")):
+        for source, name in (
+            (ROOT / "src" / "wgslice", "wgslice"),
+            (ROOT / "wgsl" / "modules", "wgslice/wgsl"),
+        ):
             for path in sorted(source.rglob("*")):
                 if path.is_file() and "__pycache__" not in path.parts:
                     archive.write(path, Path(name) / path.relative_to(source))

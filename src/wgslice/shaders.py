@@ -14,8 +14,7 @@ from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
 from wgslice.packaged import packaged_text
 from wgslice.plans.indexed import IndexedDispatch
-from wgslice.plans.kernels import OF_INDICES, OF_WINDOWS, UNITS, WIDEST_NBYTES, Kernel
-from wgslice.plans.launch import UNIT_GRIDS
+from wgslice.plans.kernels import MASKING, OF_INDICES, UNITS, WIDEST_NBYTES, Kernel
 from wgslice.plans.pixels import pixels_of, runs_per_word
 from wgslice.plans.sized import SizedDispatch
 from wgslice.plans.steps import Dispatch, OnGrid
@@ -27,63 +26,15 @@ def entry_point(kernel: Kernel) -> str:
     return UNITS[kernel][0] if kernel in UNITS else kernel.value
 
 
-@cache
-def shared_text(name: str) -> str:
-    """The WGSL of a shared file."""
-    return packaged_text("wgslice.wgsl", f"shared/{name}.wgsl")
-
-
-# A declaration of a file, below its comment. A function's name ends in a parenthesis, here and where it is
-# called, since local variables may have the same name.
-KEYWORDS = r"(?:struct|override|const|alias|var(?:<[^>]*>)?)"
-DECLARATION = re.compile(
-    rf"(?:^//.*\n)*^(?:@.* )?(?:fn (\w+\()|{KEYWORDS} (\w+)).*\n(?:[ )].*\n)*(?:}}\n)?", re.MULTILINE
-)
-USE = re.compile(r"(?<![.\w])[a-zA-Z_]\w*+(?! *:)\(?")
-
-
-def shared_files(kernel: Kernel) -> tuple[str, ...]:
-    """The shared files that a kernel may use; three of them declare uniform blocks of different types."""
-    if kernel is Kernel.SLICE1:
-        return ()  # complete in itself, as the specification
-    if kernel is Kernel.SIZED_WINDOWS:
-        return "common", "windows", "blocks"
-    if kernel in OF_WINDOWS:
-        return "common", "windows", "insertions", "words", "blocks", "window_blocks"
-    if kernel in OF_INDICES:
-        return "common", "indexed", "words"
-    return "common", "copy", "words", "blocks", "shifted"
-
-
-def declarations(text: str) -> dict[str, str]:
-    """The declarations of a file by their names, each with the comment above it."""
-    return {found[1] or found[2]: found[0] for found in DECLARATION.finditer(text)}
+def module_name(kernel: Kernel, index_nbytes: int = 4) -> str:
+    """The name of a module: indices of 8 bytes need one of their own."""
+    return f"{kernel.value}_64" if index_nbytes == 8 else kernel.value
 
 
 @cache
 def kernel_module(kernel: Kernel, index_nbytes: int = 4) -> str:
-    """The complete WGSL of a kernel, as any WebGPU implementation loads it.
-
-    It is the kernel's file, then the declarations of shared files that it uses: WGSL takes any order. Indices
-    of 8 bytes are loaded as two words at once.
-    """
-    own = packaged_text("wgslice.wgsl", f"{entry_point(kernel)}.wgsl")
-    if kernel in UNITS:
-        file, unit = UNITS[kernel]
-        count = f"const units: u32 = {UNIT_GRIDS[kernel]}u;\n" if kernel in UNIT_GRIDS else ""
-        own = f"// {kernel.value}: {file} in units of {unit}.\n\nalias Unit = {unit};\n{count}\n{own}"
-    if index_nbytes == 8:
-        own = f"alias IndexUnit = vec2<u32>;\n\n{own}"
-    shared = declarations("\n".join(map(shared_text, shared_files(kernel))))
-    for name in declarations(own):
-        shared.pop(name, None)
-    unused, pending = set(shared), [own]
-    while pending:
-        names = USE.findall(re.sub("//.*", "", pending.pop()))
-        found = unused & {*names, *(name.rstrip("(") for name in names)}
-        unused -= found
-        pending += [shared[name] for name in found]
-    return "\n".join([own, *(text for name, text in shared.items() if name not in unused)])
+    """The complete WGSL of a kernel, as any WebGPU implementation loads it; `wgsl/link.py` has linked it."""
+    return packaged_text("wgslice.wgsl", f"{module_name(kernel, index_nbytes)}.wgsl")
 
 
 def module_of(step: OnGrid) -> str:
@@ -97,7 +48,7 @@ def kernels_by_module(entry: str) -> dict[str, Kernel]:
     return {
         kernel_module(kernel, nbytes): kernel
         for kernel in named
-        for nbytes in ((4, 8) if kernel in OF_INDICES else (4,))
+        for nbytes in ((4, 8) if kernel in OF_INDICES - MASKING else (4,))
     }
 
 
@@ -131,10 +82,15 @@ def struct_dtype(text: str, struct: str) -> np.dtype[np.void]:
     return np.dtype([(name, *types[type_]) for name, type_ in fields])
 
 
-copy_dtype, windows_dtype, indexed_dtype = (
-    struct_dtype(shared_text(name), name.title()) for name in ("copy", "windows", "indexed")
+copy_dtype, windows_dtype, indexed_dtype, sized_dtype = (
+    struct_dtype(kernel_module(kernel), struct)
+    for kernel, struct in (
+        (Kernel.ROWS, "Copy"),
+        (Kernel.EXTRACT_WINDOWS, "Windows"),
+        (Kernel.GATHER, "Indexed"),
+        (Kernel.SIZED_WINDOWS, "Sized"),
+    )
 )
-sized_dtype = struct_dtype(packaged_text("wgslice.wgsl", "sized_windows.wgsl"), "Sized")
 
 
 def uniform_block(step: OnGrid) -> bytes:

@@ -18,8 +18,7 @@ from reference.pieces import (
 )
 
 from wgslice.plans.kernels import WIDEST_NBYTES
-from wgslice.plans.launch import Share
-from wgslice.plans.steps import Dispatch
+from wgslice.plans.steps import Dispatch, Share
 
 
 class Invocations(NamedTuple):

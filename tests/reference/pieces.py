@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from reference.memory import Flags, Words
 
-from wgslice.plans.launch import Share
+from wgslice.plans.steps import Share
 
 
 class Pieces(NamedTuple):

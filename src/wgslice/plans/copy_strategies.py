@@ -23,7 +23,6 @@ from wgslice.plans.choose import (
     where,
 )
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.launch import UNIT_GRIDS, are_register_tiles, are_wide_tiles
 from wgslice.plans.pixels import (
     Pixels,
     are_pixels,
@@ -37,7 +36,17 @@ from wgslice.plans.pixels import (
 from wgslice.plans.plan import COPY_PER_ROW, in_order
 from wgslice.plans.problem import MIN_SHIFTED_NBYTES, SHIFTED_STEPS, UNPADDED, Problem, cut_end
 from wgslice.plans.profiles import FAILED, CostClass, copy_class
-from wgslice.plans.steps import BufferCopies, Dispatch, dispatch_of, prefixed, row_copies, row_sizes
+from wgslice.plans.steps import (
+    UNIT_GRIDS,
+    BufferCopies,
+    Dispatch,
+    are_register_tiles,
+    are_wide_tiles,
+    dispatch_of,
+    prefixed,
+    row_copies,
+    row_sizes,
+)
 
 Copying: TypeAlias = Strategy[Problem]
 

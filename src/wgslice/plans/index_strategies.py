@@ -32,12 +32,11 @@ from wgslice.plans.gather import (
 from wgslice.plans.index_problem import MASKED, Indexing, ListSlice
 from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy, IndexedDispatch
 from wgslice.plans.kernels import GATHERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.launch import Share, words_spanned
-from wgslice.plans.launch import share_of as launched
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan
 from wgslice.plans.problem import PlanContext, span_of
 from wgslice.plans.profiles import BLOCKS_EACH, CACHE_LINE_NBYTES, FAILED, CostClass, Limits, all_disabled
-from wgslice.plans.steps import Memory, Span
+from wgslice.plans.steps import Memory, Share, Span, words_spanned
+from wgslice.plans.steps import share_of as launched
 from wgslice.plans.window_problem import WindowProblem
 from wgslice.plans.window_steps import words_each
 from wgslice.plans.window_strategies import WINDOWS, changes_of_windows, further_rejected, winners_scratch

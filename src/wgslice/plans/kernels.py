@@ -1,8 +1,8 @@
 """Which kernels exist.
 
-A new kernel needs `wgsl/NAME.wgsl`, a member of `Kernel`, cost parameters in `cost_models/*.json` (a kernel
-without them is rejected), a row in `copy_strategies.py`, `window_strategies.py` or `index_strategies.py`, and
-its reference implementation in `tests/reference`.
+A new kernel needs `wgsl/NAME.wgsl`, linked by `python wgsl/link.py`, a member of `Kernel`, cost parameters in
+`cost_models/*.json` (a kernel without them is rejected), a row in `copy_strategies.py`,
+`window_strategies.py` or `index_strategies.py`, and its reference implementation in `tests/reference`.
 """
 
 from __future__ import annotations
@@ -72,15 +72,14 @@ OF_WINDOWS = EXTRACTING | INSERTING | LAST_WRITERS | {Kernel.SIZED_WINDOWS}
 # Kernels of elements at indices.
 GATHERS = {4: Kernel.GATHER, 8: Kernel.PAIR_GATHER, 16: Kernel.WIDE_GATHER}  # by bytes per element
 SCATTERING = {Kernel.SCATTER, Kernel.SCATTER_SUBWORD}
+MASKING = {Kernel.MASKED_WORDS, Kernel.MASKED_PAIRS, Kernel.MASKED_VALUES}
 OF_INDICES = {
     *GATHERS.values(),
     Kernel.GATHER_WORDS,
     Kernel.SCATTER_IN_ORDER,
     Kernel.LAST_WRITER_INDICES,
-    Kernel.MASKED_WORDS,
-    Kernel.MASKED_PAIRS,
-    Kernel.MASKED_VALUES,
-} | SCATTERING
+    *(SCATTERING | MASKING),
+}
 
 # Kernels that share a file, and WGSL's type of what an invocation copies at a time.
 UNITS = {

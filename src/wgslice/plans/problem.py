@@ -10,9 +10,8 @@ from typing import NamedTuple
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout, coalesce, whole_words
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES
-from wgslice.plans.launch import run_nbytes, tile_axis
 from wgslice.plans.profiles import MAX_PLANS, STEPS, Limits, pattern
-from wgslice.plans.steps import Memory, Span
+from wgslice.plans.steps import Memory, Span, run_nbytes, tile_axis
 
 # No binding is larger, so that 32-bit counts of elements, words and invocations never wrap around.
 LARGEST_BINDING_NBYTES = 2**31

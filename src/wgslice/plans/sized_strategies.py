@@ -13,7 +13,6 @@ from wgslice.layout import Layout, whole_words
 from wgslice.plans.choose import Reason, Step, Strategy, choose, seconds_of, where
 from wgslice.plans.copy import CLEAR_FIRST, clear_of
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.launch import share_of
 from wgslice.plans.overlaps import Insertion, check_overlap, insertion_of
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner
 from wgslice.plans.problem import MAX_INVOCATIONS, UNPADDED, PlanContext
@@ -33,7 +32,7 @@ from wgslice.plans.sized import (
     sets_of,
     sized_class,
 )
-from wgslice.plans.steps import BufferCopies, Places, Span
+from wgslice.plans.steps import BufferCopies, Places, Span, share_of
 from wgslice.plans.window_problem import InContext
 from wgslice.plans.window_strategies import plan_windows
 from wgslice.plans.windows import DROPPED

@@ -1,19 +1,37 @@
-"""Steps of plans: buffer copies, clears, and dispatches, complete but for the buffers."""
+"""Steps of plans: buffer copies, clears, and dispatches with their launch configurations.
+
+They are complete but for the buffers.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
-from functools import cached_property
-from math import prod
+from functools import cached_property, lru_cache
+from itertools import product
+from math import gcd, prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.layout import Layout
-from wgslice.plans.kernels import UNITS_NBYTES, WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.launch import REGISTER_TILE, Share, arranged, launch_of
-from wgslice.plans.profiles import CostClass, Limits, copy_class, pattern, step_of
+from wgslice.plans.kernels import SPLITTING_ROWS, UNITS_NBYTES, WIDEST_NBYTES, WORD_NBYTES, Kernel
+from wgslice.plans.pixels import as_pixels, as_steps, pixel_axis, pixels_of
+from wgslice.plans.profiles import (
+    CACHE_LINE_NBYTES,
+    LINE_NBYTES,
+    MAX_PLANS,
+    SECTOR_NBYTES,
+    TILE_NBYTES,
+    WAVE_LANES,
+    WIDE_TILE_SIDES,
+    CostClass,
+    Limits,
+    Profile,
+    copy_class,
+    pattern,
+    step_of,
+)
 
 
 class Memory(IntEnum):
@@ -259,3 +277,272 @@ def in_bytes(layout: Layout, width_nbytes: int) -> Layout:
     """The same places, counted in bytes."""
     strides = [stride * width_nbytes for stride in layout.strides]
     return Layout.of(layout.sizes, strides, layout.offset * width_nbytes)
+
+
+# launch configurations: how a kernel's work is laid out, and distributed over invocations
+
+
+def run_nbytes(target: Layout, width_nbytes: int) -> int:
+    """Bytes of the elements along the last dimension."""
+    return width_nbytes * (target.sizes[-1] if target.rank else 1)
+
+
+def words_spanned(target: Layout, width_nbytes: int) -> int:
+    """Returns the number of words that a target of sub-word elements touches."""
+    per_word = 4 // width_nbytes
+    return (target.stop - 1) // per_word - target.lowest // per_word + 1
+
+
+TILE_STEPS = (1, 2, 4)  # between source elements down the columns of tiles
+
+
+def tile_axis(source: Layout, target: Layout) -> int | None:
+    """The dimension of the source's neighbours, or of every second or fourth; None if it is the target's."""
+    if target.rank < 2 or target.strides[-1] != 1:
+        return None
+    found = [
+        (-abs(stride), size, axis)
+        for axis, (size, stride) in enumerate(zip(source.sizes, source.strides, strict=True))
+        if abs(stride) in TILE_STEPS and min(size, target.sizes[-1]) >= 2
+    ]
+    axis = max(found)[2] if found else target.rank - 1
+    nearer = axis == target.rank - 1 or 0 < abs(source.strides[-1]) <= abs(source.strides[axis])
+    return None if nearer else axis
+
+
+def are_wide_tiles(source: Layout, target: Layout, axis: int, width_nbytes: int) -> bool:
+    """Whether both sides are whole vectors of 16 bytes along `axis`, that of the source's neighbours."""
+    lowest = source.offset + min(0, source.reaches[axis])
+    places = lowest, target.offset, target.sizes[-1], *target.strides[:-1]
+    apart = [stride for other, stride in enumerate(source.strides) if other != axis]
+    return all(place * width_nbytes % WIDEST_NBYTES == 0 for place in (*places, *apart))
+
+
+REGISTER_TILE = 4  # elements of a side of a tile that is transposed in registers
+
+
+def are_register_tiles(source: Layout, target: Layout, axis: int, width_nbytes: int) -> bool:
+    """Whether four elements along `axis` in the source, and four of a row in the target, are whole words.
+
+    Rows in the target are at most a cache line apart: of rows further apart, tiles write whole lines only if
+    they are larger than registers.
+    """
+    apart = [stride for other, stride in enumerate(source.strides) if other != axis]
+    places = source.offset, target.offset, source.sizes[axis], target.sizes[-1], *target.strides[:-1]
+    in_words = all(place % REGISTER_TILE == 0 for place in (*places, *apart))
+    is_short = target.strides[axis] * width_nbytes <= CACHE_LINE_NBYTES
+    return in_words and is_short and source.strides[axis] == 1
+
+
+def register_tiles(source: Layout, target: Layout, axis: int, most: int) -> tuple[Layout, Layout]:
+    """The same copy by tiles: its last dimensions are the tiles of an invocation, their rows and columns.
+
+    An invocation's tiles are neighbours in the target, those of consecutive invocations in the source.
+    """
+    last = target.rank - 1
+    source, target = (
+        side.divided(last, REGISTER_TILE).divided(axis, REGISTER_TILE) for side in (source, target)
+    )
+    rows, columns = axis + 1, last + 2
+    several = [each for each, size in enumerate(target.sizes) if size > 1 and each not in (rows, columns)]
+    *_, nearest = several or [axis]  # the least stride in the target
+    each = gcd(target.sizes[nearest], most)
+    order = [nearest, *several[:-1], rows, columns]
+    source, target = (side.permuted(order).divided(0, each) for side in (source, target))
+    outer = sorted([0, *range(2, target.rank - 2)], key=lambda other: -abs(source.strides[other]))
+    order = [*outer, 1, target.rank - 2, target.rank - 1]
+    return source.permuted(order), target.permuted(order)
+
+
+UNIT_GRIDS = {Kernel.WORD_GRID: 8, Kernel.PAIR_GRID: 8, Kernel.WIDE_GRID: 4}
+GRIDS = {**UNIT_GRIDS, Kernel.SHIFTED_GRID: 4}  # units per invocation, as in their files
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """The order of invocations in a tile; each copies several units at equal distances."""
+
+    lane_shift: int  # 2**lane_shift invocations are neighbours along the columns
+    ahead_columns: int  # from a unit of an invocation to its next; one of these is 0
+    ahead_rows: int
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Planes of the last dimension and another, and their tiles."""
+
+    axis: int  # the dimension whose indices are the planes' rows; -1 where each plane has one
+    tiling: Tiling
+    column_tiles: int  # next to each other in a plane
+    row_tiles: int  # below each other
+    count: int  # tiles of all planes
+
+
+def grid_of(kernel: Kernel, target: Layout, width_nbytes: int, profile: Profile) -> Grid:
+    """The planes and tiles of a target for a kernel of tiles."""
+    unit_nbytes = UNITS_NBYTES.get(kernel, width_nbytes)
+    columns = run_nbytes(target, width_nbytes) // unit_nbytes
+    along = kernel is Kernel.SHIFTED_GRID
+    return find_grid(
+        target.sizes[:-1], columns, unit_nbytes, GRIDS[kernel], profile.workgroup_size, along=along
+    )
+
+
+@lru_cache(maxsize=MAX_PLANS)
+def find_grid(
+    outer: tuple[int, ...], columns: int, unit_nbytes: int, each: int, workgroup_size: int, *, along: bool
+) -> Grid:
+    """The grid of the fewest workgroups, and then sectors; `along`: an invocation's units are in one row."""
+    most = workgroup_size.bit_length() - 1
+    enough = max(columns - 1, 0).bit_length()  # invocations for all columns
+    line = (LINE_NBYTES // unit_nbytes).bit_length() - 1
+    grids = []
+    for axis in range(len(outer) - 1, -1, -1) if outer else [-1]:
+        rows = outer[axis] if outer else 1
+        planes = prod(outer) // rows
+        for shift, ahead in product(range(min(most, enough, line), most + 1), (True, *[False] * (not along))):
+            right, below = 1 << shift, workgroup_size >> shift
+            tiling = Tiling(shift, right, 0) if ahead else Tiling(shift, 0, below)
+            width, height = max(right, each * tiling.ahead_columns), max(below, each * tiling.ahead_rows)
+            run = right * each if ahead and right <= WAVE_LANES else min(right, WAVE_LANES)
+            across, down = -(-max(columns, 1) // width), -(-max(rows, 1) // height)
+            count = planes * across * down
+            sectors = count * (1 + SECTOR_NBYTES / (max(min(run, columns), 1) * unit_nbytes))
+            grids.append((sectors, Grid(axis, tiling, across, down, count)))
+    return min(grids, key=lambda grid: grid[0])[1]
+
+
+def arranged(
+    kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, profile: Profile
+) -> tuple[Layout, Layout]:
+    """The same copy, index by index in another order."""
+    in_units = UNITS_NBYTES.get(kernel, width_nbytes) > width_nbytes and kernel is not Kernel.SUBWORD_STEPS
+    apart = in_units and target.strides[-1:] != (1,)
+    if (kernel in SPLITTING_ROWS and target.rank == 0) or apart:
+        source, target = (layout.select([*map(range, layout.sizes), None]) for layout in (source, target))
+    if kernel in (Kernel.PIXELS, Kernel.SUBWORD_ENDS):
+        source, target = as_pixels(source, target)
+    if kernel is Kernel.SUBWORD_STEPS:
+        return as_steps(source, target, width_nbytes)
+    of_tiles = kernel in (Kernel.TILES, Kernel.WIDE_TILES, Kernel.REGISTER_TILES)
+    axis = tile_axis(source, target) if of_tiles else None
+    if kernel in GRIDS:
+        missing = [None] * (2 - target.rank)  # dimensions of a plane
+        source, target = (layout.select([*missing, *map(range, layout.sizes)]) for layout in (source, target))
+        axis = grid_of(kernel, target, width_nbytes, profile).axis
+    if axis is None:
+        return source, target
+    if kernel is Kernel.REGISTER_TILES:
+        return register_tiles(source, target, axis, profile.run_words // 2)
+    others = [other for other in range(target.rank - 1) if other != axis]
+    source, target = (layout.permuted([*others, axis, target.rank - 1]) for layout in (source, target))
+    if kernel is Kernel.WIDE_TILES and source.strides[-2] < 0:  # whose vectors are read forwards
+        keys = [range(size) for size in source.sizes]
+        keys[-2] = keys[-2][::-1]
+        source, target = source.select(keys), target.select(keys)
+    return source, target
+
+
+# Invocations per row, and units per invocation: two vectors, and the words of two.
+END_PIECES = {Kernel.ROW_ENDS: (2, 1), Kernel.SUBWORD_ENDS: (8, 1)}
+
+
+@dataclass(frozen=True)
+class Share:
+    """A launch configuration: how a kernel's work is distributed over invocations."""
+
+    count: int  # rows, where rows are distributed; tiles; otherwise all units: elements or words
+    paired: bool  # whether a row is the last two dimensions
+    pieces: int  # invocations a row, or tiles next to each other in a plane; else 1
+    each: int  # units per invocation: elements, words or vectors; a tile's side in elements
+    contiguous: bool  # whether these are contiguous (blocked), or those of neighbouring invocations (striped)
+    workgroup_size: int  # invocations
+    workgroups: tuple[int, int, int]  # the grid
+    row_tiles: int = 1  # below each other in a plane, where tiles are distributed
+    tiling: Tiling | None = None  # of kernels whose invocations take several units of a tile
+
+
+def launch_of(
+    kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, limits: Limits, paired: bool
+) -> Share:
+    """Returns the launch configuration of a copy; `paired` rows are the last two dimensions."""
+    profile = limits.profile
+    if kernel is Kernel.REGISTER_TILES:
+        *outer, each, _, _ = target.sizes
+        return share_of(limits, prod(outer), 1, each, prod(outer))
+    if kernel in GRIDS or kernel in (Kernel.TILES, Kernel.WIDE_TILES):
+        return launch_tiles(kernel, source, target, width_nbytes, limits)
+    if kernel is Kernel.PIXELS:
+        axis = pixel_axis(source, target)
+        outer, size = list(target.sizes[:axis]), prod(target.sizes[axis:])
+        row = pixels_of(source, target, width_nbytes)
+        each, blocks = row.group_blocks, size * width_nbytes // WIDEST_NBYTES  # whole ones
+        if row.strided:  # those that a row touches, wherever it begins
+            extent = (target.sizes[-2] - 1) * row.target_step + row.channels
+            blocks = (extent * width_nbytes + 2 * WIDEST_NBYTES - 2) // WIDEST_NBYTES
+        pieces = -(-blocks // each)
+        paired = True
+    elif kernel is Kernel.SUBWORD_STEPS:
+        *outer, runs, run = target.sizes
+        extent = ((runs - 1) * target.strides[-2] + run) * width_nbytes
+        words = (extent + 2 * WORD_NBYTES - 2) // WORD_NBYTES  # wherever the row begins
+        each = min(profile.run_words, 1 << (words.bit_length() - 1))  # a power of two: few pipelines
+        pieces = -(-words // each)
+    elif kernel in SPLITTING_ROWS:
+        *outer, size = target.sizes
+        if paired:
+            size *= outer.pop()
+        pieces, each = END_PIECES.get(kernel) or launch_row(kernel, size, width_nbytes, profile)
+    else:
+        count, each = target.size, 1
+        if kernel is Kernel.SUBWORD_RUNS:
+            count, each = words_spanned(target, width_nbytes), profile.run_words
+        return share_of(limits, count, 1, each, -(-count // each))
+    rows = prod(outer)
+    return share_of(limits, rows, pieces, each, rows * pieces, paired=paired)
+
+
+def launch_tiles(kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> Share:
+    """Tiles of the planes of the last two dimensions, one a workgroup."""
+    if kernel in GRIDS:
+        grid = grid_of(kernel, target, width_nbytes, limits.profile)
+        assert grid.axis == target.rank - 2
+        count, across, down = grid.count, grid.column_tiles, grid.row_tiles
+        tiling, each = grid.tiling, GRIDS[kernel]
+    else:
+        *outer, rows, columns = target.sizes
+        tiling, each = None, TILE_NBYTES // width_nbytes
+        if kernel is Kernel.WIDE_TILES:
+            rows, each = abs(source.reaches[-2]) + 1, WIDE_TILE_SIDES[width_nbytes]
+        across, down = -(-columns // each), -(-rows // each)
+        count = prod(outer) * across * down
+    share = share_of(limits, count, across, each, count * limits.profile.workgroup_size)
+    return replace(share, contiguous=False, row_tiles=down, tiling=tiling)
+
+
+def share_of(
+    limits: Limits, count: int, pieces: int, each: int, invocations: int, *, paired: bool = False
+) -> Share:
+    """Returns the launch configuration of `invocations` that copy `each` items of a row."""
+    profile = limits.profile
+    grid = *fold(-(-invocations // profile.workgroup_size), limits), 1
+    return Share(count, paired, pieces, each, profile.contiguous, profile.workgroup_size, grid)
+
+
+def launch_row(kernel: Kernel, size: int, width_nbytes: int, profile: Profile) -> tuple[int, int]:
+    """Invocations per row of `size` elements, and units per invocation: the most that every row has."""
+    unit_nbytes = UNITS_NBYTES.get(kernel, width_nbytes)
+    per_unit = unit_nbytes // width_nbytes
+    least, most = (size - per_unit + 1) // per_unit, size // per_unit  # whole units, wherever the row begins
+    words_each = profile.subword_words_each if kernel is Kernel.SUBWORD_ROWS else profile.words_each
+    choices = [words * 4 // unit_nbytes for words in words_each]
+    if unit_nbytes == WIDEST_NBYTES:
+        choices = [profile.blocks_each]
+    each = max([1, *(units for units in choices if units <= least // profile.least_pieces)])
+    return -(-most // each), each
+
+
+def fold(groups: int, limits: Limits) -> tuple[int, int]:
+    """Returns two dimensions of a grid of workgroups, the second as small as possible."""
+    second = -(-groups // limits.workgroups)
+    return -(-groups // second), second

@@ -13,10 +13,9 @@ from wgslice.layout import Layout, whole_words
 from wgslice.plans.choose import Step
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.kernels import LAST_WRITERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.launch import launch_row, share_of, words_spanned
 from wgslice.plans.problem import span_of
 from wgslice.plans.profiles import BLOCKS_EACH, ClassCost, CostClass, Profile, windows_class
-from wgslice.plans.steps import Memory, Span
+from wgslice.plans.steps import Memory, Span, launch_row, share_of, words_spanned
 from wgslice.plans.window_problem import Band, Row, WindowProblem
 from wgslice.plans.windows import Dimension, Numbers, WindowDispatch
 

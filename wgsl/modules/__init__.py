@@ -1,0 +1,1 @@
+"""The kernels as any WebGPU implementation loads them: a complete module each, linked by `wgsl/link.py`."""

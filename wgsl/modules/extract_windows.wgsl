@@ -1,0 +1,260 @@
+// extract_windows: copies many windows of one tensor; the general case. One invocation copies one element.
+//
+//   invocation i  ->  element i of the dispatch (see Element)
+//   batch[...] = tensor[index], or the fill where an index is outside of the tensor
+//
+// Sub-word elements share words with other invocations or with bytes outside the output, so the target is atomic: an
+// invocation writes only the bits of its own element.
+
+override element_bytes: u32 = 4u; // bytes per element: 1, 2, 4, 8 or 16
+
+fn copy_wide(element: Element) {
+    let words = element_bytes / 4u; // of an element
+    let fill = copy.fill;
+    for (var i = 0u; i < words; i++) {
+        var word = fill[i];
+        if (element.inside) {
+            word = source_words[element.tensor * words + i];
+        }
+        atomicStore(&target_words[element.batch * words + i], word);
+    }
+}
+
+fn copy_subword(element: Element) {
+    var value = copy.fill.x;
+    if (element.inside) {
+        value = read_subword(element.tensor);
+    }
+    write_subword(element.batch, value);
+}
+
+@compute @workgroup_size(workgroup_size)
+fn extract_windows(own: Invocation) {
+    let invocation = invocation_number(own.group, own.groups, own.index);
+    if (invocation >= copy.count * copy.window_size) {
+        return;
+    }
+    let element = find_element(invocation);
+    if (element.inside && element.tensor >= copy.segment) {
+        return;
+    }
+    if (element_bytes >= 4u) {
+        copy_wide(element);
+    } else {
+        copy_subword(element);
+    }
+}
+
+// Entry points pass its fields, not the struct: naga 29 provides num_workgroups on D3D12 in entry points only.
+struct Invocation {
+    @builtin(workgroup_id) group: vec3<u32>,     // workgroup index, in each dimension of the grid
+    @builtin(num_workgroups) groups: vec3<u32>,  // workgroups, in each dimension of the grid
+    @builtin(local_invocation_index) index: u32, // index within the workgroup
+}
+
+override workgroup_size: u32 = 64u; // invocations
+
+// The row-major index of a workgroup in the grid.
+fn group_number(group: vec3<u32>, groups: vec3<u32>) -> u32 {
+    return group.y * groups.x + group.x;
+}
+
+// The index of an invocation among all of the dispatch, workgroup by workgroup.
+fn invocation_number(group: vec3<u32>, groups: vec3<u32>, index: u32) -> u32 {
+    return group_number(group, groups) * workgroup_size + index;
+}
+
+// Each window has its own offsets in the tensor; in the batch, windows are consecutive. Extraction copies from the
+// tensor to the batch, insertion from the batch to the tensor. A place is a byte for kernels of rows (insert_rows,
+// insert_words, window_rows), an element for all others; an index counts along one dimension.
+//
+//   element i of a dispatch  ->  c, the i-th index of (count, sizes) in row-major order
+//   index[d]                 ->  offset[d] + step * c[d], or from the window's end if bit d of `flips` is set
+struct Windows {
+    dimensions: array<WindowDimension, 8>, // the first `rank` of them are in use
+    masks: array<vec4<u32>, 16>,           // bytes of a block that belong to each channel
+    fill: vec4<u32>,                       // the value outside of the tensor, repeated
+    tensor_offset: u32,                    // places, from the start of the binding, modulo 2^32
+    batch_offset: u32,                     // places, from the start of the binding, modulo 2^32
+    window_stride: u32,                    // places between windows in the batch, modulo 2^32
+    winner_offset: u32,                    // winners, modulo 2^32
+    winner_base: u32,                      // a winner is this plus the index of its window
+    rank: u32,                             // dimensions in use
+    count: u32,                            // windows
+    first: u32,                            // index of the first window, where `picked` is false
+    flips: u32,                            // bit d: dimension d is reversed, where `picked` is false
+    segment: u32,                          // elements of the source that are bound; others are not copied
+    window_size: u32,                      // elements or rows per window
+    window_multiplier: u32,                // of the divisor `window_size`
+    window_shift: u32,                     // bits, for the same divisor
+    row_bytes: u32,                        // bytes per row
+    pieces: u32,                           // invocations per row
+    pieces_multiplier: u32,                // of the divisor `pieces`
+    pieces_shift: u32,                     // bits, for the same divisor
+    columns: u32,                          // offsets per window, of which some may be known to be 0
+    elements: u32,                         // of all windows of the dispatch
+    row_size: u32,                         // elements of the last two dimensions of a window
+    each: u32,                             // words or blocks per invocation
+    block_winners: u32,                    // winners of indices; the winners of blocks follow them
+    unused_0: u32,                         // padding to 16 bytes
+    unused_1: u32,                         // padding to 16 bytes
+}
+
+struct WindowDimension {
+    size: u32,          // indices of a window
+    first: u32,         // first index of a window, where a dispatch copies a part of each window
+    step: u32,          // indices of the tensor per index of a window
+    last: u32,          // extent of a window in indices of the tensor, minus one
+    lowest: u32,        // lower clamp of offsets, i32
+    highest: u32,       // upper clamp of offsets, i32
+    wrap: u32,          // added to negative offsets: the tensor's size for indices, 0 for positions
+    begin: u32,         // first index of the tensor in use
+    extent: u32,        // indices of the tensor in use
+    inner: u32,         // product of the sizes of later dimensions; for rows, without the last
+    multiplier: u32,    // of the divisor `inner`; for rows, in the last dimension of the bytes per index
+    shift: u32,         // bits, for the same divisor
+    tensor_stride: u32, // places, modulo 2^32
+    batch_stride: u32,  // elements, modulo 2^32
+    winner_stride: u32, // winners, modulo 2^32
+    unused: u32,        // padding to 16 bytes
+}
+
+override picked: bool = false;       // whether `picks` lists the windows and their reversed dimensions
+
+override offset_bytes: u32 = 8u;     // bytes per offset: 1, 2, 4 or 8
+
+override offset_signed: bool = true; // whether offsets are signed
+
+@group(0) @binding(0) var<uniform> copy: Windows;
+
+@group(0) @binding(3) var<storage, read> picks: array<u32>;
+
+@group(0) @binding(4) var<storage, read> offset_words: array<u32>;
+
+fn step_of(d: u32) -> u32 { return copy.dimensions[d].step; }
+
+fn first_of(d: u32) -> u32 { return copy.dimensions[d].first; }
+
+fn last_of(d: u32) -> u32 { return copy.dimensions[d].last; }
+
+fn lowest_of(d: u32) -> i32 { return bitcast<i32>(copy.dimensions[d].lowest); }
+
+fn highest_of(d: u32) -> i32 { return bitcast<i32>(copy.dimensions[d].highest); }
+
+fn wrap_of(d: u32) -> i32 { return i32(copy.dimensions[d].wrap); }
+
+fn begin_of(d: u32) -> u32 { return copy.dimensions[d].begin; }
+
+fn extent_of(d: u32) -> u32 { return copy.dimensions[d].extent; }
+
+fn inner_of(d: u32) -> u32 { return copy.dimensions[d].inner; }
+
+fn tensor_stride_of(d: u32) -> u32 { return copy.dimensions[d].tensor_stride; }
+
+fn batch_stride_of(d: u32) -> u32 { return copy.dimensions[d].batch_stride; }
+
+fn winner_stride_of(d: u32) -> u32 { return copy.dimensions[d].winner_stride; }
+
+struct Pick {
+    number: u32, // window index, among all windows
+    flips: u32,  // bit d: dimension d is reversed
+}
+
+// The n-th window of a dispatch.
+fn find_pick(n: u32) -> Pick {
+    if (picked) {
+        return Pick(picks[2u * n], picks[2u * n + 1u]);
+    }
+    return Pick(copy.first + n, copy.flips);
+}
+
+fn is_backwards(pick: Pick, d: u32) -> bool {
+    return ((pick.flips >> d) & 1u) == 1u;
+}
+
+// Reads an offset as an i32, saturated.
+fn read_offset(index: u32) -> i32 {
+    if (offset_bytes == 8u) {
+        let low = offset_words[2u * index];
+        let high = offset_words[2u * index + 1u];
+        let negative = offset_signed && (high >> 31u) == 1u;
+        let fits = high == select(0u, 0xffffffffu, negative) && (low >> 31u) == u32(negative);
+        return select(select(0x7fffffff, -0x7fffffff - 1, negative), bitcast<i32>(low), fits);
+    }
+    let per_word = 4u / min(offset_bytes, 4u);
+    let bits = 8u * min(offset_bytes, 4u);
+    let word = offset_words[index / per_word];
+    let value = extractBits(word, index % per_word * bits, bits);
+    let signed_value = extractBits(bitcast<i32>(word), index % per_word * bits, bits);
+    return select(bitcast<i32>(min(value, 0x7fffffffu)), signed_value, offset_signed);
+}
+
+// The offset of a window in dimension d, in indices of the tensor, clamped to the range beyond which nothing changes.
+// A negative index counts once from the end of the dimension; a negative position is before its start.
+fn find_offset(pick: Pick, d: u32) -> i32 {
+    let offset = read_offset(pick.number * copy.columns + min(d, copy.columns - 1u)); // past the columns clamped to 0
+    return clamp(offset + select(0, wrap_of(d), offset < 0), lowest_of(d), highest_of(d));
+}
+
+// The tensor's index for index c of a window in dimension d; outside of the tensor, at least its extent (unsigned).
+fn find_index(pick: Pick, d: u32, c: u32) -> u32 {
+    let ahead = step_of(d) * (first_of(d) + c);
+    let from_start = select(ahead, last_of(d) - ahead, is_backwards(pick, d));
+    return bitcast<u32>(find_offset(pick, d)) + from_start; // modulo 2^32
+}
+
+struct Element {
+    window: u32,  // window index, among all windows
+    tensor: u32,  // elements, from the start of the binding
+    batch: u32,   // elements, from the start of the binding
+    winner: u32,  // position in `winners`
+    inside: bool, // whether its indices are among those in use
+}
+
+fn find_element(invocation: u32) -> Element {
+    let pick = find_pick(invocation / copy.window_size);
+    var rest = invocation % copy.window_size;
+    let batch = copy.batch_offset + pick.number * copy.window_stride;
+    var found = Element(pick.number, copy.tensor_offset, batch, copy.winner_offset, true);
+    for (var left = copy.rank; left > 0u; left--) {
+        let d = copy.rank - left; // Mesa would unroll a loop over d eight times, the size of the array
+        let c = rest / inner_of(d);
+        rest %= inner_of(d);
+        let index = find_index(pick, d, c);
+        found.inside = found.inside && index - begin_of(d) < extent_of(d);
+        found.tensor += index * tensor_stride_of(d);
+        found.batch += c * batch_stride_of(d);
+        found.winner += index * winner_stride_of(d);
+    }
+    return found;
+}
+
+@group(0) @binding(1) var<storage, read> source_words: array<u32>;
+
+// Elements per word; at least 1, since compilers reject division by 0 even where it never runs.
+fn elements_per_word() -> u32 {
+    return max(4u / element_bytes, 1u);
+}
+
+fn read_subword(source_element: u32) -> u32 {
+    let per_word = elements_per_word();
+    let bits = 8u * element_bytes;
+    return extractBits(source_words[source_element / per_word], source_element % per_word * bits, bits);
+}
+
+// Atomic where several invocations write disjoint bits of one word; a kernel whose invocations own whole words declares
+// its own.
+@group(0) @binding(2) var<storage, read_write> target_words: array<atomic<u32>>;
+
+// Writes the bits of a word that are set in a mask.
+fn write_bits(word: u32, value: u32, mask: u32) {
+    // No other invocation writes these bits, so an XOR with the differing ones sets them under any interleaving.
+    atomicXor(&target_words[word], (atomicLoad(&target_words[word]) ^ value) & mask);
+}
+
+fn write_subword(target_element: u32, value: u32) {
+    let bits = 8u * element_bytes;
+    let shift = target_element % elements_per_word() * bits;
+    let mask = extractBits(0xffffffffu, 0u, bits);
+    write_bits(target_element / elements_per_word(), value << shift, mask << shift);
+}

@@ -1,0 +1,325 @@
+// scatter: scatters elements of 4, 8 and 16 bytes to indices. One invocation copies up to `each` elements of a row.
+//
+//   invocation n  ->  the elements of piece n (see IndexedPiece)
+//
+// Needs distinct indices, or winners. With a mask and contiguous pieces, invocations write all of their elements, those
+// with a false mask with their old value: masked accesses are slower on CPU adapters.
+
+override element_bytes: u32 = 4u; // bytes per element: 4, 8 or 16
+
+@group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
+
+@compute @workgroup_size(workgroup_size)
+fn scatter(own: Invocation) {
+    let piece = find_indexed_piece(invocation_number(own.group, own.groups, own.index));
+    let words = element_bytes / 4u; // of an element
+    let all = masked && contiguous;
+    var element = piece.first;
+    for (var k = 0u; k < each; k++) {
+        let reached = find_offsets(piece, element);
+        if (all || (is_one(piece, k) && is_written(element, reached))) {
+            let first = (element.target_element + reached.elements) * words;
+            for (var i = 0u; i < words; i++) {
+                var value = source_words[element.source_element * words + i];
+                if (all) {
+                    value = select(target_words[first + i], value, reached.inside);
+                }
+                target_words[first + i] = value;
+            }
+        }
+        element = after(element, piece.step);
+    }
+}
+
+// Entry points pass its fields, not the struct: naga 29 provides num_workgroups on D3D12 in entry points only.
+struct Invocation {
+    @builtin(workgroup_id) group: vec3<u32>,     // workgroup index, in each dimension of the grid
+    @builtin(num_workgroups) groups: vec3<u32>,  // workgroups, in each dimension of the grid
+    @builtin(local_invocation_index) index: u32, // index within the workgroup
+}
+
+override workgroup_size: u32 = 64u; // invocations
+
+// The row-major index of a workgroup in the grid.
+fn group_number(group: vec3<u32>, groups: vec3<u32>) -> u32 {
+    return group.y * groups.x + group.x;
+}
+
+// The index of an invocation among all of the dispatch, workgroup by workgroup.
+fn invocation_number(group: vec3<u32>, groups: vec3<u32>, index: u32) -> u32 {
+    return group_number(group, groups) * workgroup_size + index;
+}
+
+fn size_of(d: u32) -> u32 { return copy.dimensions[d].size; }
+
+// The upper half of the 64-bit product.
+fn multiply_high(a: u32, b: u32) -> u32 {
+    let low = (a & 0xffffu) * (b & 0xffffu);
+    let middle = (a >> 16u) * (b & 0xffffu) + (low >> 16u);
+    let carry = (a & 0xffffu) * (b >> 16u) + (middle & 0xffffu);
+    return (a >> 16u) * (b >> 16u) + (middle >> 16u) + (carry >> 16u);
+}
+
+// n divided by a divisor, for n < 2^31.
+fn divide(n: u32, multiplier: u32, shift: u32) -> u32 {
+    return (multiply_high(n, multiplier) + n) >> shift;
+}
+
+// n divided by the divisor of dimension d.
+fn divide_by(n: u32, d: u32) -> u32 {
+    return divide(n, copy.dimensions[d].multiplier, copy.dimensions[d].shift);
+}
+
+override each: u32 = 4u;           // units per invocation
+
+override contiguous: bool = false; // blocked, not striped
+
+// The units of a row that an invocation copies: elements, words or blocks of 16 bytes, as the kernel says.
+//
+//   invocation n         ->  piece n % pieces of row n / pieces
+//   piece p, contiguous  ->  units p * each to (p + 1) * each of the row (blocked)
+//   piece p, striped     ->  units p, p + pieces, ..., at most `each`: consecutive invocations access consecutive units
+//
+// Contiguous pieces are for CPU adapters, whose invocations run in SIMD lanes and pay for each masked access: all
+// accesses are unconditional.
+// Repeats where `contiguous`: the last piece of a row is moved back until it is full, surplus invocations take it again
+struct Piece {
+    row: u32,    // row index
+    number: u32, // piece index within the row
+}
+
+fn find_piece(invocation: u32, rows: u32) -> Piece {
+    let row = divide(invocation, copy.pieces_multiplier, copy.pieces_shift);
+    let taken = select(row, min(row, rows - 1u), contiguous);
+    return Piece(taken, min(invocation - taken * copy.pieces, copy.pieces - 1u));
+}
+
+// Whether an invocation is surplus; never where pieces are contiguous.
+fn is_left_over(piece: Piece, rows: u32) -> bool {
+    return !contiguous && piece.row >= rows;
+}
+
+// The first unit of a piece of a row with units from `start` to before `stop`.
+fn first_unit(piece: Piece, start: u32, stop: u32) -> u32 {
+    let contiguous_unit = min(piece.number * each, stop - start - each); // modulo 2^32 of a short row, then unused
+    return start + select(piece.number, contiguous_unit, contiguous);
+}
+
+// Units between consecutive units of a piece.
+fn unit_step() -> u32 {
+    return select(copy.pieces, 1u, contiguous);
+}
+
+//   element c, an index of the sizes  ->  source_offset + dot(c, source strides), target_offset + dot(c, target strides)
+//   table t                           ->  index i: entry table_offsets[t] + dot(c, table_strides[t] of the dimensions)
+//
+// Each table adds i * steps[t] elements to the offset on the indexed side: the source of a gather, the target of a
+// scatter. A negative index counts once from the end of its dimension. True elements of a mask are in range.
+struct Indexed {
+    dimensions: array<IndexedDimension, 8>, // the first `rank` of them are in use
+    table_offsets: vec4<u32>,               // indices, from the start of the binding
+    extents: vec4<u32>,                     // size of the dimension that a table indexes
+    wraps: vec4<u32>,                       // added to negative indices: the extent, or 0 where they are out of range
+    steps: vec4<u32>,                       // elements per increment of the index, modulo 2^32
+    winner_steps: vec4<u32>,                // winners per increment of the index
+    source_offset: u32,                     // elements, from the start of the binding, modulo 2^32
+    target_offset: u32,                     // elements, from the start of the binding, modulo 2^32
+    rank: u32,                              // dimensions in use, at least one
+    count: u32,                             // rows: indices of all dimensions but the last
+    elements: u32,                          // of all rows
+    each: u32,                              // words per invocation
+    pieces: u32,                            // invocations per row
+    pieces_multiplier: u32,                 // of the divisor `pieces`
+    pieces_shift: u32,                      // bits, for the same divisor
+    rows: u32,                              // rows of a group, with `down`
+    rows_multiplier: u32,                   // of the divisor `rows`
+    rows_shift: u32,                        // bits, for the same divisor
+}
+
+struct IndexedDimension {
+    size: u32,                // elements
+    multiplier: u32,          // of the divisor `size`
+    shift: u32,               // bits, for the same divisor
+    source_stride: u32,       // elements, modulo 2^32
+    target_stride: u32,       // elements, modulo 2^32
+    winner_stride: u32,       // winners, where an element may be written twice
+    number_stride: u32,       // index numbers, where an element may be written twice
+    unused: u32,              // padding to 16 bytes
+    table_strides: vec4<u32>, // entries of the index array of each table
+}
+
+override tables: u32 = 1u;           // of indices, at most four
+
+override index_bytes: u32 = 4u;      // bytes per index: 1, 2, 4 or 8
+
+override index_signed: bool = false; // whether indices may be negative
+
+override by_rows: bool = false;      // whether an index is the same for all elements of a row
+
+override masked: bool = false;       // whether the table is a mask, whose true elements add no offset
+
+@group(0) @binding(0) var<uniform> copy: Indexed;
+
+// The words of an index that are loaded at once: both of an index of 8 bytes, for which modules declare vec2<u32>.
+alias IndexUnit = u32;
+
+@group(0) @binding(3) var<storage, read> index_units: array<IndexUnit>;
+
+struct Index {
+    value: u32,   // non-negative, clamped to the range
+    inside: bool, // whether it was in range
+}
+
+// Reads entry `number` of the index array as an index into a dimension of `extent` elements.
+fn find_in_table(number: u32, extent: u32, wrap: u32) -> Index {
+    let per_unit = max(4u / index_bytes, 1u);
+    let bits = 8u * min(index_bytes, 4u);
+    let words = vec2<u32>(index_units[number / per_unit]); // the same word twice if a unit is one
+    var low = words.x;
+    if (bits < 32u) {
+        let shift = number % per_unit * bits;
+        let value = bitcast<u32>(extractBits(bitcast<i32>(low), shift, bits));
+        low = select(extractBits(low, shift, bits), value, index_signed);
+    }
+    if (masked) { return Index(0u, low != 0u); }
+    var high = select(0u, 0xffffffffu, index_signed && low >= 0x80000000u); // of 64 bits
+    if (index_bytes == 8u) { high = words.y; }
+    let negative = index_signed && high >= 0x80000000u;
+    let value = low + select(0u, wrap, negative); // modulo 2^32
+    let inside = high == select(0u, 0xffffffffu, negative) && value < select(extent, wrap, negative);
+    return Index(select(select(extent - 1u, 0u, negative), value, inside), inside);
+}
+
+// The position of an element of a row, or the distance between two.
+struct IndexedPosition {
+    source_element: u32, // elements, without the tables' offsets, modulo 2^32
+    target_element: u32, // elements, without the tables' offsets, modulo 2^32
+    winner: u32,         // winners, without the tables' offsets
+    number: u32,         // number of its index
+    entries: vec4<u32>,  // of the index array, for each table
+}
+
+// The position that is `distance` elements further along dimension d.
+fn moved(from_position: IndexedPosition, d: u32, distance: u32) -> IndexedPosition {
+    var position = from_position;
+    position.source_element += distance * copy.dimensions[d].source_stride;
+    position.target_element += distance * copy.dimensions[d].target_stride;
+    position.winner += distance * copy.dimensions[d].winner_stride;
+    position.number += distance * copy.dimensions[d].number_stride;
+    position.entries += distance * copy.dimensions[d].table_strides;
+    return position;
+}
+
+// The position of a row's first element.
+fn find_indexed_row(number: u32) -> IndexedPosition {
+    var row = IndexedPosition(copy.source_offset, copy.target_offset, 0u, 0u, copy.table_offsets);
+    var rest = number;
+    for (var d = copy.rank - 1u; d > 0u; d--) {
+        var c = rest;
+        if (d > 1u) {
+            rest = divide_by(rest, d - 1u);
+            c -= rest * size_of(d - 1u);
+        }
+        row = moved(row, d - 1u, c);
+    }
+    return row;
+}
+
+// The bounds of all tables: loops would load uniforms again in each iteration, which CPU adapters pay for.
+struct IndexedBounds {
+    extents: vec4<u32>,      // see Indexed
+    wraps: vec4<u32>,        // see Indexed
+    steps: vec4<u32>,        // see Indexed
+    winner_steps: vec4<u32>, // see Indexed
+}
+
+fn find_indexed_bounds() -> IndexedBounds {
+    return IndexedBounds(copy.extents, copy.wraps, copy.steps, copy.winner_steps);
+}
+
+// The tables' offsets for an element.
+struct Reached {
+    elements: u32, // offset on the indexed side, modulo 2^32
+    places: u32,   // offset in winners
+    inside: bool,  // whether all indices were in range
+}
+
+fn find_reached(entries: vec4<u32>, bounds: IndexedBounds) -> Reached {
+    var reached = Reached(0u, 0u, true);
+    for (var t = 0u; t < tables; t++) {
+        let index = find_in_table(entries[t], bounds.extents[t], bounds.wraps[t]);
+        reached.elements += index.value * bounds.steps[t];
+        reached.places += index.value * bounds.winner_steps[t];
+        reached.inside = reached.inside && index.inside;
+    }
+    return reached;
+}
+
+override down: bool = false;      // whether consecutive invocations take consecutive rows; needs contiguous pieces
+
+override contested: bool = false; // whether two indices may name one element
+
+@group(0) @binding(4) var<storage, read> winners: array<u32>; // for each element, 1 + number of its last index
+
+// The elements of a row that an invocation copies.
+//
+//   invocation n  ->  piece n % pieces of row n / pieces
+//   with `down`   ->  piece n / rows % pieces of row n % rows of group n / rows / pieces, of `rows` rows
+//   piece         ->  `each` elements of the row, blocked or striped (see Piece)
+//
+// A row is the last dimension, of at least `each` elements where pieces are contiguous.
+struct IndexedPiece {
+    first: IndexedPosition, // position of the first element
+    number: u32,            // its number, from the start of the row
+    step: IndexedPosition,  // distance to the element after it
+    bounds: IndexedBounds,  // of all tables
+    of_row: Reached,        // the tables' offsets for the row's first element
+    left_over: bool,        // whether it is empty
+}
+
+fn find_indexed_piece(invocation: u32) -> IndexedPiece {
+    var piece = find_piece(invocation, copy.count);
+    if (down) {
+        let turn = divide(invocation, copy.rows_multiplier, copy.rows_shift);
+        let group = divide(turn, copy.pieces_multiplier, copy.pieces_shift);
+        piece = Piece(min(invocation - (turn - group) * copy.rows, copy.count - 1u), turn - group * copy.pieces);
+    }
+    let last = copy.rank - 1u;
+    let number = first_unit(piece, 0u, size_of(last));
+    let first = moved(find_indexed_row(piece.row), last, number);
+    let step = moved(IndexedPosition(), last, unit_step());
+    let bounds = find_indexed_bounds();
+    let left_over = is_left_over(piece, copy.count);
+    let of_row = find_reached(first.entries, bounds); // where left over beyond the binding
+    return IndexedPiece(first, number, step, bounds, of_row, left_over);
+}
+
+// Whether a piece has a k-th element.
+fn is_one(piece: IndexedPiece, k: u32) -> bool {
+    return contiguous || (!piece.left_over && piece.number + k * unit_step() < size_of(copy.rank - 1u));
+}
+
+// The tables' offsets for an element of a piece at a position.
+fn find_offsets(piece: IndexedPiece, element: IndexedPosition) -> Reached {
+    if (by_rows) { return piece.of_row; }
+    return find_reached(element.entries, piece.bounds); // behind the last element beyond the binding
+}
+
+// The position of the element after another one of a piece.
+fn after(element: IndexedPosition, step: IndexedPosition) -> IndexedPosition {
+    return IndexedPosition(element.source_element + step.source_element,
+                           element.target_element + step.target_element,
+                           element.winner + step.winner,
+                           element.number + step.number,
+                           element.entries + step.entries);
+}
+
+// Whether a scatter writes an element: its index must be in range, and no later index may name the same target.
+fn is_written(element: IndexedPosition, reached: Reached) -> bool {
+    if (contested && reached.inside) {
+        return winners[element.winner + reached.places] == element.number + 1u;
+    }
+    return reached.inside;
+}
+
+@group(0) @binding(1) var<storage, read> source_words: array<u32>;

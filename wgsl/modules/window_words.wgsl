@@ -1,0 +1,321 @@
+// window_words: copies many windows of one tensor of sub-word elements, without atomics.
+//
+//   invocation n  ->  words n * each to (n + 1) * each of the output, counted from the word of its first element
+//   element e     ->  element e % window_size of window e / window_size, both counted from the dispatch's first
+//
+// An invocation owns whole words and assembles them row by row, across windows. Bytes before the first window and after
+// the last keep their value. Needs windows in order and without gaps in the target, at least two dimensions, and a
+// source that is bound as a whole.
+
+override element_bytes: u32 = 1u; // bytes per element: 1 or 2
+
+@group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
+
+// The last two dimensions of windows; a row spans both.
+struct Pair {
+    sizes: vec2<u32>,   // indices of a window
+    steps: vec2<u32>,   // of the input's indices
+    extents: vec2<u32>, // indices of the input
+    strides: vec2<u32>, // source elements, modulo 2^32
+}
+
+struct PairRow {
+    start: u32,        // its first element, counted from the dispatch's first
+    source: u32,       // source element at index 0, 0 of the pair, modulo 2^32
+    inside: bool,      // whether its indices in the dimensions before the pair are in use
+    firsts: vec2<u32>, // input indices of its first element
+    steps: vec2<u32>,  // of the input's indices, modulo 2^32
+}
+
+// The input index of an element of a row.
+struct Cursor {
+    index: vec2<u32>, // of the input
+    left: u32,        // elements to the end of the last dimension, this one included
+}
+
+fn find_pair() -> Pair {
+    let x = copy.rank - 2u;
+    let y = copy.rank - 1u;
+    return Pair(vec2(size_of(x), size_of(y)),
+                vec2(step_of(x), step_of(y)),
+                vec2(extent_of(x), extent_of(y)),
+                vec2(tensor_stride_of(x), tensor_stride_of(y)));
+}
+
+// The row that contains an element of the dispatch.
+fn find_pair_row(element: u32, pair: Pair) -> PairRow {
+    let window = divide(element, copy.window_multiplier, copy.window_shift);
+    let pick = find_pick(window);
+    let x = copy.rank - 2u;
+    let y = copy.rank - 1u;
+    let place = find_window_place(pick, element - window * copy.window_size, x);
+    let firsts = vec2(find_index(pick, x, 0u), find_index(pick, y, 0u));
+    let backwards = vec2(is_backwards(pick, x), is_backwards(pick, y));
+    let steps = select(pair.steps, 0u - pair.steps, backwards); // modulo 2^32
+    return PairRow(element - place.rest, place.tensor, place.inside, firsts, steps);
+}
+
+fn find_cursor(row: PairRow, pair: Pair, element: u32) -> Cursor {
+    let x = copy.rank - 2u;
+    let c = divide_by(element - row.start, x);
+    let rest = element - row.start - c * pair.sizes.y;
+    return Cursor(row.firsts + vec2(c, rest) * row.steps, pair.sizes.y - rest);
+}
+
+fn advance(cursor: Cursor, row: PairRow, pair: Pair) -> Cursor {
+    if (cursor.left > 1u) {
+        return Cursor(cursor.index + vec2(0u, row.steps.y), cursor.left - 1u);
+    }
+    return Cursor(vec2(cursor.index.x + row.steps.x, row.firsts.y), pair.sizes.y);
+}
+
+fn read_input(row: PairRow, pair: Pair, index: vec2<u32>) -> u32 {
+    let inside = row.inside && all(index < pair.extents);
+    let ahead = index * pair.strides;
+    return select(copy.fill.x, read_subword(select(0u, row.source + ahead.x + ahead.y, inside)), inside);
+}
+
+@compute @workgroup_size(workgroup_size)
+fn window_words(own: Invocation) {
+    let per_word = elements_per_word();
+    let bits = 8u * element_bytes;
+    let pair = find_pair();
+    let start = copy.batch_offset + copy.first * copy.window_stride;
+    let before = start % per_word; // elements of the first word before the output
+    let first = invocation_number(own.group, own.groups, own.index) * copy.each * per_word;
+    let stop = min(first + copy.each * per_word - before, copy.elements);
+    var element = max(first, before) - before;
+    while (element < stop) {
+        let row = find_pair_row(element, pair);
+        let row_stop = min(row.start + copy.row_size, stop);
+        var cursor = find_cursor(row, pair, element);
+        for (var word = (start + element) / per_word; word * per_word < start + row_stop; word++) {
+            var value = target_words[word];
+            for (var i = 0u; i < per_word; i++) {
+                let read = read_input(row, pair, cursor.index); // unused outside of the row
+                if (word * per_word + i - start - element < row_stop - element) {
+                    value = insertBits(value, read, i * bits, bits);
+                    cursor = advance(cursor, row, pair);
+                }
+            }
+            target_words[word] = value;
+        }
+        element = row_stop;
+    }
+}
+
+// Entry points pass its fields, not the struct: naga 29 provides num_workgroups on D3D12 in entry points only.
+struct Invocation {
+    @builtin(workgroup_id) group: vec3<u32>,     // workgroup index, in each dimension of the grid
+    @builtin(num_workgroups) groups: vec3<u32>,  // workgroups, in each dimension of the grid
+    @builtin(local_invocation_index) index: u32, // index within the workgroup
+}
+
+override workgroup_size: u32 = 64u; // invocations
+
+// The row-major index of a workgroup in the grid.
+fn group_number(group: vec3<u32>, groups: vec3<u32>) -> u32 {
+    return group.y * groups.x + group.x;
+}
+
+// The index of an invocation among all of the dispatch, workgroup by workgroup.
+fn invocation_number(group: vec3<u32>, groups: vec3<u32>, index: u32) -> u32 {
+    return group_number(group, groups) * workgroup_size + index;
+}
+
+fn size_of(d: u32) -> u32 { return copy.dimensions[d].size; }
+
+// The upper half of the 64-bit product.
+fn multiply_high(a: u32, b: u32) -> u32 {
+    let low = (a & 0xffffu) * (b & 0xffffu);
+    let middle = (a >> 16u) * (b & 0xffffu) + (low >> 16u);
+    let carry = (a & 0xffffu) * (b >> 16u) + (middle & 0xffffu);
+    return (a >> 16u) * (b >> 16u) + (middle >> 16u) + (carry >> 16u);
+}
+
+// n divided by a divisor, for n < 2^31.
+fn divide(n: u32, multiplier: u32, shift: u32) -> u32 {
+    return (multiply_high(n, multiplier) + n) >> shift;
+}
+
+// n divided by the divisor of dimension d.
+fn divide_by(n: u32, d: u32) -> u32 {
+    return divide(n, copy.dimensions[d].multiplier, copy.dimensions[d].shift);
+}
+
+// Each window has its own offsets in the tensor; in the batch, windows are consecutive. Extraction copies from the
+// tensor to the batch, insertion from the batch to the tensor. A place is a byte for kernels of rows (insert_rows,
+// insert_words, window_rows), an element for all others; an index counts along one dimension.
+//
+//   element i of a dispatch  ->  c, the i-th index of (count, sizes) in row-major order
+//   index[d]                 ->  offset[d] + step * c[d], or from the window's end if bit d of `flips` is set
+struct Windows {
+    dimensions: array<WindowDimension, 8>, // the first `rank` of them are in use
+    masks: array<vec4<u32>, 16>,           // bytes of a block that belong to each channel
+    fill: vec4<u32>,                       // the value outside of the tensor, repeated
+    tensor_offset: u32,                    // places, from the start of the binding, modulo 2^32
+    batch_offset: u32,                     // places, from the start of the binding, modulo 2^32
+    window_stride: u32,                    // places between windows in the batch, modulo 2^32
+    winner_offset: u32,                    // winners, modulo 2^32
+    winner_base: u32,                      // a winner is this plus the index of its window
+    rank: u32,                             // dimensions in use
+    count: u32,                            // windows
+    first: u32,                            // index of the first window, where `picked` is false
+    flips: u32,                            // bit d: dimension d is reversed, where `picked` is false
+    segment: u32,                          // elements of the source that are bound; others are not copied
+    window_size: u32,                      // elements or rows per window
+    window_multiplier: u32,                // of the divisor `window_size`
+    window_shift: u32,                     // bits, for the same divisor
+    row_bytes: u32,                        // bytes per row
+    pieces: u32,                           // invocations per row
+    pieces_multiplier: u32,                // of the divisor `pieces`
+    pieces_shift: u32,                     // bits, for the same divisor
+    columns: u32,                          // offsets per window, of which some may be known to be 0
+    elements: u32,                         // of all windows of the dispatch
+    row_size: u32,                         // elements of the last two dimensions of a window
+    each: u32,                             // words or blocks per invocation
+    block_winners: u32,                    // winners of indices; the winners of blocks follow them
+    unused_0: u32,                         // padding to 16 bytes
+    unused_1: u32,                         // padding to 16 bytes
+}
+
+struct WindowDimension {
+    size: u32,          // indices of a window
+    first: u32,         // first index of a window, where a dispatch copies a part of each window
+    step: u32,          // indices of the tensor per index of a window
+    last: u32,          // extent of a window in indices of the tensor, minus one
+    lowest: u32,        // lower clamp of offsets, i32
+    highest: u32,       // upper clamp of offsets, i32
+    wrap: u32,          // added to negative offsets: the tensor's size for indices, 0 for positions
+    begin: u32,         // first index of the tensor in use
+    extent: u32,        // indices of the tensor in use
+    inner: u32,         // product of the sizes of later dimensions; for rows, without the last
+    multiplier: u32,    // of the divisor `inner`; for rows, in the last dimension of the bytes per index
+    shift: u32,         // bits, for the same divisor
+    tensor_stride: u32, // places, modulo 2^32
+    batch_stride: u32,  // elements, modulo 2^32
+    winner_stride: u32, // winners, modulo 2^32
+    unused: u32,        // padding to 16 bytes
+}
+
+override picked: bool = false;       // whether `picks` lists the windows and their reversed dimensions
+
+override offset_bytes: u32 = 8u;     // bytes per offset: 1, 2, 4 or 8
+
+override offset_signed: bool = true; // whether offsets are signed
+
+@group(0) @binding(0) var<uniform> copy: Windows;
+
+@group(0) @binding(3) var<storage, read> picks: array<u32>;
+
+@group(0) @binding(4) var<storage, read> offset_words: array<u32>;
+
+fn step_of(d: u32) -> u32 { return copy.dimensions[d].step; }
+
+fn first_of(d: u32) -> u32 { return copy.dimensions[d].first; }
+
+fn last_of(d: u32) -> u32 { return copy.dimensions[d].last; }
+
+fn lowest_of(d: u32) -> i32 { return bitcast<i32>(copy.dimensions[d].lowest); }
+
+fn highest_of(d: u32) -> i32 { return bitcast<i32>(copy.dimensions[d].highest); }
+
+fn wrap_of(d: u32) -> i32 { return i32(copy.dimensions[d].wrap); }
+
+fn begin_of(d: u32) -> u32 { return copy.dimensions[d].begin; }
+
+fn extent_of(d: u32) -> u32 { return copy.dimensions[d].extent; }
+
+fn inner_of(d: u32) -> u32 { return copy.dimensions[d].inner; }
+
+fn tensor_stride_of(d: u32) -> u32 { return copy.dimensions[d].tensor_stride; }
+
+fn batch_stride_of(d: u32) -> u32 { return copy.dimensions[d].batch_stride; }
+
+fn winner_stride_of(d: u32) -> u32 { return copy.dimensions[d].winner_stride; }
+
+struct Pick {
+    number: u32, // window index, among all windows
+    flips: u32,  // bit d: dimension d is reversed
+}
+
+// The n-th window of a dispatch.
+fn find_pick(n: u32) -> Pick {
+    if (picked) {
+        return Pick(picks[2u * n], picks[2u * n + 1u]);
+    }
+    return Pick(copy.first + n, copy.flips);
+}
+
+fn is_backwards(pick: Pick, d: u32) -> bool {
+    return ((pick.flips >> d) & 1u) == 1u;
+}
+
+// Reads an offset as an i32, saturated.
+fn read_offset(index: u32) -> i32 {
+    if (offset_bytes == 8u) {
+        let low = offset_words[2u * index];
+        let high = offset_words[2u * index + 1u];
+        let negative = offset_signed && (high >> 31u) == 1u;
+        let fits = high == select(0u, 0xffffffffu, negative) && (low >> 31u) == u32(negative);
+        return select(select(0x7fffffff, -0x7fffffff - 1, negative), bitcast<i32>(low), fits);
+    }
+    let per_word = 4u / min(offset_bytes, 4u);
+    let bits = 8u * min(offset_bytes, 4u);
+    let word = offset_words[index / per_word];
+    let value = extractBits(word, index % per_word * bits, bits);
+    let signed_value = extractBits(bitcast<i32>(word), index % per_word * bits, bits);
+    return select(bitcast<i32>(min(value, 0x7fffffffu)), signed_value, offset_signed);
+}
+
+// The offset of a window in dimension d, in indices of the tensor, clamped to the range beyond which nothing changes.
+// A negative index counts once from the end of the dimension; a negative position is before its start.
+fn find_offset(pick: Pick, d: u32) -> i32 {
+    let offset = read_offset(pick.number * copy.columns + min(d, copy.columns - 1u)); // past the columns clamped to 0
+    return clamp(offset + select(0, wrap_of(d), offset < 0), lowest_of(d), highest_of(d));
+}
+
+// The tensor's index for index c of a window in dimension d; outside of the tensor, at least its extent (unsigned).
+fn find_index(pick: Pick, d: u32, c: u32) -> u32 {
+    let ahead = step_of(d) * (first_of(d) + c);
+    let from_start = select(ahead, last_of(d) - ahead, is_backwards(pick, d));
+    return bitcast<u32>(find_offset(pick, d)) + from_start; // modulo 2^32
+}
+
+// The start of a row of a window, over the dimensions before those of the row.
+struct WindowPlace {
+    tensor: u32,  // places, modulo 2^32
+    batch: u32,   // elements, from the first of its window
+    winner: u32,  // position in `winners`
+    inside: bool, // whether its indices are among those in use
+    rest: u32,    // remainder of the index, in the dimensions of a row
+}
+
+// The place of row-major index `index` of a window over its first `dimensions` dimensions.
+fn find_window_place(pick: Pick, index: u32, dimensions: u32) -> WindowPlace {
+    var place = WindowPlace(copy.tensor_offset, 0u, copy.winner_offset, true, index);
+    for (var left = dimensions; left > 0u; left--) {
+        let d = dimensions - left; // as in find_element
+        let c = divide_by(place.rest, d);
+        place.rest -= c * inner_of(d);
+        let index = find_index(pick, d, c);
+        place.tensor += index * tensor_stride_of(d);
+        place.batch += c * batch_stride_of(d);
+        place.winner += index * winner_stride_of(d);
+        place.inside = place.inside && index - begin_of(d) < extent_of(d);
+    }
+    return place;
+}
+
+@group(0) @binding(1) var<storage, read> source_words: array<u32>;
+
+// Elements per word; at least 1, since compilers reject division by 0 even where it never runs.
+fn elements_per_word() -> u32 {
+    return max(4u / element_bytes, 1u);
+}
+
+fn read_subword(source_element: u32) -> u32 {
+    let per_word = elements_per_word();
+    let bits = 8u * element_bytes;
+    return extractBits(source_words[source_element / per_word], source_element % per_word * bits, bits);
+}
