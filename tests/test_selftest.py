@@ -75,7 +75,7 @@ FAULTS = {
         ),
     ],
     "words": [
-        Fault(Kernel.SIZED_WINDOWS, "one row for all", "run_row + number, added)", "run_row, added)"),
+        Fault(Kernel.SIZED_WINDOWS, "one row for all", "run_row + row_in_run, added)", "run_row, added)"),
         Fault(
             Kernel.ROW_ENDS,
             "a missing tail",

@@ -151,8 +151,9 @@ fn needs_no_mask(block: u32, start: u32, stop: u32, low: u32, high: u32) -> bool
 
 @compute @workgroup_size(workgroup_size)
 fn sized_windows(own: Invocation) {
-    let n = invocation_number(own.group, own.groups, own.index);
-    if (n >= copy.pieces) { return; }
+    // Surplus invocations go through the loops with nothing to copy: after a return, OpenGL of Mesa 26.1 never ends these.
+    let number = invocation_number(own.group, own.groups, own.index);
+    let n = min(number, copy.pieces - 1u);
     let window = find_window(n, group_number(own.group, own.groups));
     let added = offset_places(window);
     let piece = n - table[window + FIRST_PIECE];
@@ -170,14 +171,15 @@ fn sized_windows(own: Invocation) {
     let unit_stop = min(end, (unit_start + table[window + UNIT_BYTES] + 15u) / 16u * 16u);
     let piece_stop = min(unit_stop, (first + table[window + EACH]) * 16u);
     let first_word = select(begin, min(end, (start + 3u) / 4u * 4u), extractBits(copy.phases, start % 4u, 1u) == 1u);
-    let stop = select(piece_stop, first_word, copy.phases > 1u); // no `if`, as in find_sized_row
+    let own_stop = select(piece_stop, first_word, copy.phases > 1u); // no `if`, as in find_sized_row
+    let stop = select(own_stop, 0u, number >= copy.pieces);
     var head = vec4(0u);
     var value = vec4(0u);
     var place = begin;
     while (place < stop) {
-        let number = divide(place - start, table[window + ROW_BYTES + 1u], table[window + ROW_BYTES + 2u]);
-        let row = find_sized_row(window, run_row + number, added);
-        let row_start = start + number * row_bytes;
+        let row_in_run = divide(place - start, table[window + ROW_BYTES + 1u], table[window + ROW_BYTES + 2u]);
+        let row = find_sized_row(window, run_row + row_in_run, added);
+        let row_start = start + row_in_run * row_bytes;
         let row_stop = min(row_start + row_bytes, stop);
         let source = row.source - row_start; // of byte 0 of the target
         let low = row_start + row.low;
