@@ -31,7 +31,7 @@ from wgslice.operators.windows_arguments import (
 )
 from wgslice.plans.kernels import WIDEST_NBYTES
 from wgslice.plans.plan import Planner
-from wgslice.plans.sized import Boxes, Side, SizedWindows, layouts_of
+from wgslice.plans.sized import Boxes, SizedWindows, layouts_of
 from wgslice.plans.sized_strategies import boxes_planner, extract_sized_planner, insert_sized_planner
 from wgslice.plans.windows import DROPPED
 from wgslice.tensors.placed import (
@@ -459,17 +459,17 @@ def prepared_padding(
     count, whole = len(sizes), Layout.packed((len(sizes), *box))
     boxes = np.broadcast_to(np.array(box, np.int64), sizes.shape)
     starts = np.arange(count) * np.int64(whole.strides[0] if count > 1 else 0)
-    target = Side(starts, np.broadcast_to(np.array(whole.strides[1:], np.int64), sizes.shape))
+    strides = np.broadcast_to(np.array(whole.strides[1:], np.int64), sizes.shape)
     read_strides = source_strides.copy()
     following = np.ones(count, np.int64)  # the stride with which a dimension follows the one after it
     for axis in range(len(box) - 1, -1, -1):  # of a dimension of size 1 any stride is right: one that merges
         read_strides[:, axis] = np.where(sizes[:, axis] == 1, following, source_strides[:, axis])
         following = read_strides[:, axis] * box[axis]
-    source = Side(source_starts, read_strides)
     kept = np.full(count, 0 not in box)
     empty = (sizes == 0).any(axis=1, keepdims=True)
     highs = np.where(empty, 0, sizes)
-    padded = Boxes(np.arange(count), boxes, source, target, 0 * highs, highs, fill).of(kept)
+    places = np.stack([source_starts, starts]), np.stack([read_strides, strides])
+    padded = Boxes(np.arange(count), boxes, *places, 0 * highs, highs, fill).of(kept)
     return padded, boxes_planner(padded)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
@@ -108,161 +108,100 @@ def layouts_of(sizes: Integers, strides: Integers, starts: Integers) -> list[Lay
     return [Layout(*fields) for fields in zip(*columns, strict=True)]
 
 
-class Side(NamedTuple):
-    """Places of boxes in one buffer, in elements: element c is at `starts + dot(c, strides)`."""
-
-    starts: Integers  # (B,)
-    strides: Integers  # (B, rank)
-
-    def ahead(self, indices: Integers) -> Side:
-        """The side from some indices of each box on, (B, rank)."""
-        return Side(self.starts + (indices * self.strides).sum(axis=1), self.strides)
-
-
 @dataclass(frozen=True, eq=False)
 class Boxes:
-    """Boxes to copy between two buffers; elements outside of the bounds of a box read as the fill."""
+    """Boxes to copy between two buffers; elements outside of the bounds of a box read as the fill.
+
+    Element c of a box is at `starts + dot(c, strides)`, in elements, first of the source, then of the target.
+    """
 
     numbers: Integers  # (B,) windows that they are parts of
     sizes: Integers  # (B, rank), none of them 0
-    source: Side
-    target: Side
+    starts: Integers  # (2, B)
+    strides: Integers  # (2, B, rank)
     lows: Integers  # (B, rank) first element inside of the source
     highs: Integers  # (B, rank) one past the last
     fill: bytes | None = None
 
-    @classmethod
-    def inside(cls, numbers: Integers, sizes: Integers, source: Side, target: Side) -> Boxes:
-        """Boxes that are wholly inside of the source."""
-        return cls(numbers, sizes, source, target, np.zeros_like(sizes), sizes)
-
-    def sides(self, change: Callable[[Side], Side]) -> tuple[Side, Side]:
-        """Both sides, changed."""
-        return change(self.source), change(self.target)
-
     def of(self, kept: Any) -> Boxes:
         """Some of them."""
-        sides = self.sides(lambda side: Side(side.starts[kept], side.strides[kept]))
-        bounds = self.lows[kept], self.highs[kept]
-        return Boxes(self.numbers[kept], self.sizes[kept], *sides, *bounds, self.fill)
+        return replace(
+            self,
+            numbers=self.numbers[kept],
+            sizes=self.sizes[kept],
+            starts=self.starts[:, kept],
+            strides=self.strides[:, kept],
+            lows=self.lows[kept],
+            highs=self.highs[kept],
+        )
 
     @property
     def rank(self) -> int:
         """The number of dimensions."""
         return int(self.sizes.shape[1])
 
-    def extents(self) -> list[tuple[Integers, Integers]]:
+    def starts_at(self, indices: Integers) -> Integers:
+        """The places on both sides of some indices of each box, (B, rank)."""
+        distances: Integers = (indices * self.strides).sum(axis=2)
+        return self.starts + distances
+
+    def extents(self) -> tuple[Integers, Integers]:
         """The lowest element of each box on both sides, and one past the highest; in the source, inside.
 
         Of boxes without elements in the source, they are the lowest of all boxes.
         """
         read = (self.highs > self.lows).all(axis=1)
-        found = []
-        for side, lows, highs in (
-            (self.source, self.lows, self.highs),
-            (self.target, 0 * self.lows, self.sizes),
-        ):
-            ends = np.stack([lows * side.strides, (highs - 1) * side.strides])
-            low, stop = (
-                side.starts + ends.min(axis=0).sum(axis=1),
-                side.starts + ends.max(axis=0).sum(axis=1) + 1,
-            )
-            if side is self.source:
-                lowest = low[read].min(initial=low[read][0]) if read.any() else 0
-                low, stop = np.where(read, low, lowest), np.where(read, stop, lowest)
-            found.append((low, stop))
-        return found
+        firsts = np.stack([self.lows, 0 * self.lows]) * self.strides
+        lasts = np.stack([self.highs, self.sizes]) * self.strides - self.strides
+        low = self.starts + np.minimum(firsts, lasts).sum(axis=2)
+        stop = self.starts + np.maximum(firsts, lasts).sum(axis=2) + 1
+        lowest = low[0, read].min() if read.any() else 0
+        low[0], stop[0] = np.where(read, low[0], lowest), np.where(read, stop[0], lowest)
+        return low, stop
 
     def clipped(self) -> Boxes:
         """The parts inside of the bounds; without boxes that have none."""
-        inside = (self.highs > self.lows).all(axis=1)
-        kept = self.of(inside)
-        return Boxes.inside(
-            kept.numbers, kept.highs - kept.lows, *kept.sides(lambda side: side.ahead(kept.lows))
-        )
+        kept = self.of((self.highs > self.lows).all(axis=1))
+        sizes = kept.highs - kept.lows
+        starts = kept.starts_at(kept.lows)
+        return replace(kept, sizes=sizes, starts=starts, lows=np.zeros_like(sizes), highs=sizes, fill=None)
 
     def coalesced(self) -> Boxes:
         """The same copy in the fewest dimensions: forwards in the target, by its strides, and merged."""
-        backwards = self.target.strides < 0
-        ends = np.where(backwards, self.sizes - 1, 0)
-        source, target = self.sides(
-            lambda side: side.ahead(ends)._replace(strides=np.where(backwards, -1, 1) * side.strides)
-        )
+        backwards = self.strides[1] < 0
+        starts = self.starts_at(np.where(backwards, self.sizes - 1, 0))
+        strides = np.where(backwards, -1, 1) * self.strides
         lows = np.where(backwards, self.sizes - self.highs, self.lows)
         highs = np.where(backwards, self.sizes - self.lows, self.highs)
         several = (self.sizes > 1) | (lows > 0) | (highs < self.sizes)
         kept = np.flatnonzero(several.any(axis=0))
-        order = kept[np.argsort(-target.strides[:, kept].max(axis=0, initial=0), kind="stable")]
-        columns = [
-            [values[:, axis] for values in (self.sizes, source.strides, target.strides, lows, highs)]
-            for axis in order
-        ]
-        merged: list[list[Integers]] = []
-        for outer in reversed(columns):
+        order = kept[np.argsort(-strides[1][:, kept].max(axis=0, initial=0), kind="stable")]
+        columns = np.stack([self.sizes, *strides, lows, highs])[:, :, order]
+        merged: list[Integers] = []
+        for outer in columns.transpose(2, 0, 1)[::-1]:
             if merged:
                 size, read, written, low, high = merged[-1]
                 whole = (low == 0) & (high == size)
                 alone = (outer[0] == 1) | (size == 1)
                 joins = whole & (alone | ((outer[1] == read * size) & (outer[2] == written * size)))
                 if joins.all():
-                    single = size == 1
-                    merged[-1] = [
-                        outer[0] * size,
-                        np.where(single, outer[1], read),
-                        np.where(single, outer[2], written),
-                        outer[3] * size,
-                        outer[4] * size,
-                    ]
+                    inner = np.where(size == 1, outer[1:3], merged[-1][1:3])
+                    merged[-1] = np.stack([outer[0] * size, *inner, outer[3] * size, outer[4] * size])
                     continue
             merged.append(outer)
-        shape = len(self.numbers), 0
-        stacked = [
-            np.stack(values, axis=1) if values else np.zeros(shape, np.int64)
-            for values in ([each[number] for each in reversed(merged)] for number in range(5))
-        ]
-        sizes, read, written, lows, highs = stacked
-        return Boxes(
-            self.numbers,
-            sizes,
-            Side(source.starts, read),
-            Side(target.starts, written),
-            lows,
-            highs,
-            self.fill,
-        )
+        sizes, read, written, lows, highs = np.stack(merged[::-1], axis=2) if merged else columns
+        return Boxes(self.numbers, sizes, starts, np.stack([read, written]), lows, highs, self.fill)
 
     def halved(self) -> Boxes:
         """Both halves of each box, along the dimension of the greatest reach on either side."""
-        reaches = (self.sizes - 1) * np.maximum(np.abs(self.source.strides), np.abs(self.target.strides))
+        reaches = (self.sizes - 1) * np.abs(self.strides).max(axis=0)
         along = np.arange(self.rank) == np.argmax(reaches, axis=1)[:, None]
         middle = np.where(along, self.sizes // 2, 0)
-        parts = []
-        for begin, size in ((0 * middle, np.where(along, middle, self.sizes)), (middle, self.sizes - middle)):
-            sides = self.sides(lambda side, begin=begin: side.ahead(begin))  # type: ignore[misc]
-            low, high = (np.clip(bound - begin, 0, size) for bound in (self.lows, self.highs))
-            parts.append(Boxes(self.numbers, size, *sides, low, high, self.fill))
-        return joined(*parts)
-
-
-def joined(one: Boxes, other: Boxes) -> Boxes:
-    """The boxes of both."""
-
-    def sides(first: Side, second: Side) -> Side:
-        return Side(*(np.concatenate(pair) for pair in zip(first, second, strict=True)))
-
-    numbers, sizes, lows, highs = (
-        np.concatenate([getattr(one, name), getattr(other, name)])
-        for name in ("numbers", "sizes", "lows", "highs")
-    )
-    return Boxes(
-        numbers,
-        sizes,
-        sides(one.source, other.source),
-        sides(one.target, other.target),
-        lows,
-        highs,
-        one.fill,
-    )
+        begins = np.concatenate([0 * middle, middle])
+        sizes = np.concatenate([np.where(along, middle, self.sizes), self.sizes - middle])
+        both = self.of(np.tile(np.arange(len(middle)), 2))
+        low, high = (np.clip(bound - begins, 0, sizes) for bound in (both.lows, both.highs))
+        return replace(both, sizes=sizes, starts=both.starts_at(begins), lows=low, highs=high)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -311,18 +250,18 @@ class SizedDispatch(OnGrid):
         boxes, pieces = self.boxes, self.pieces
         outer = boxes.rank - 1
         row = boxes.sizes[:, -1] * self.element_nbytes
-        bounds = (bound[:, -1] * self.element_nbytes for bound in (boxes.lows, boxes.highs))
+        low, high = (bound[:, -1] * self.element_nbytes for bound in (boxes.lows, boxes.highs))
         columns = [
             *(pieces.firsts, pieces.per_unit, *dividers(pieces.per_unit), pieces.each),
             *(pieces.units, *dividers(pieces.units), pieces.unit_rows * row, pieces.run_rows),
             *(row, *dividers(row)),
-            *(boxes.source.starts, boxes.target.starts, boxes.source.strides[:, -1], boxes.numbers, *bounds),
+            *(*boxes.starts, boxes.strides[0, :, -1], boxes.numbers, low, high),
         ]
         inner = np.ones_like(row)
         dimensions = []
         for axis in range(outer - 1, -1, -1):
-            sides = boxes.source.strides[:, axis], boxes.target.strides[:, axis]
-            dimensions.append([inner, *dividers(inner), *sides, boxes.lows[:, axis], boxes.highs[:, axis]])
+            bounds = boxes.lows[:, axis], boxes.highs[:, axis]
+            dimensions.append([inner, *dividers(inner), *boxes.strides[:, :, axis], *bounds])
             inner = inner * boxes.sizes[:, axis]
         columns += [column for dimension in reversed(dimensions) for column in dimension]
         if self.device is not None:

@@ -25,7 +25,6 @@ from wgslice.plans.sized import (
     Integers,
     Offsets,
     Pieces,
-    Side,
     SizedDispatch,
     SizedWindows,
     refuse_overlaps,
@@ -74,17 +73,21 @@ class SizedProblem(InContext):
     def rows(self) -> Boxes:
         """The boxes in the fewest dimensions, of which the last one is contiguous in the target."""
         boxes = self.boxes.coalesced()
-        if boxes.rank and is_contiguous(boxes, boxes.target):
+        if boxes.rank and is_contiguous(boxes.sizes, boxes.strides[1]):
             return boxes
         one = np.ones((len(boxes.numbers), 1), np.int64)
-        sides = boxes.sides(lambda side: Side(side.starts, np.hstack([side.strides, one])))
-        bounds = np.hstack([boxes.lows, 0 * one]), np.hstack([boxes.highs, one])
-        return Boxes(boxes.numbers, np.hstack([boxes.sizes, one]), *sides, *bounds, boxes.fill)
+        return replace(
+            boxes,
+            sizes=np.hstack([boxes.sizes, one]),
+            strides=np.stack([np.hstack([strides, one]) for strides in boxes.strides]),
+            lows=np.hstack([boxes.lows, 0 * one]),
+            highs=np.hstack([boxes.highs, one]),
+        )
 
     @cached_property
     def apart(self) -> bool:
         """Whether elements of a row are apart, or reversed, in the source."""
-        return not is_contiguous(self.rows, self.rows.source)
+        return not is_contiguous(self.rows.sizes, self.rows.strides[0])
 
     @property
     def most_blocks(self) -> int:
@@ -109,31 +112,25 @@ class SizedProblem(InContext):
         """Whether rows, their places and the distances of rows are multiples of a unit."""
         rows, offsets = self.rows, self.offsets
         outer = rows.sizes[:, :-1] > 1
-        places = [rows.sizes[:, -1], *(side.starts for side in (rows.source, rows.target))]
-        places += [side.strides[:, :-1][outer] for side in (rows.source, rows.target)]
+        places = rows.sizes[:, -1], rows.starts, rows.strides[:, :, :-1][:, outer]
         multiples = all((place * self.itemsize % unit_nbytes == 0).all() for place in places)
         return multiples and (offsets is None or not any(n % unit_nbytes for n in offsets.strides_nbytes))
 
-    @cached_property
-    def capacities(self) -> tuple[float, float]:
-        """Bytes that bindings of whole vectors hold of both sides."""
-        return self.context.source_capacity_nbytes, self.context.target_capacity_nbytes
-
-    def extents(self, boxes: Boxes) -> list[tuple[Integers, Integers]]:
+    def extents(self, boxes: Boxes) -> tuple[Integers, Integers]:
         """The bytes of each box on both sides; of offsets in device memory, all of the tensor."""
-        found = []
-        for number, (low, stop) in enumerate(boxes.extents()):
-            if self.offsets is not None and number == int(self.inserts):
-                assert self.tensor is not None
-                low, stop = np.full_like(low, self.tensor.lowest), np.full_like(low, self.tensor.stop)
-            found.append((low * self.itemsize, stop * self.itemsize))
-        return found
+        low, stop = boxes.extents()
+        if self.offsets is not None:
+            assert self.tensor is not None
+            low[int(self.inserts)], stop[int(self.inserts)] = self.tensor.lowest, self.tensor.stop
+        return low * self.itemsize, stop * self.itemsize
 
     @cached_property
     def padded(self) -> Integers:
         """Which boxes end before the last whole vectors of both buffers, of which each has one at least."""
-        sides = zip(self.extents(self.rows), self.capacities, strict=True)
-        return np.logical_and(*(np.maximum(stop, WIDEST_NBYTES) <= most for (_, stop), most in sides))
+        capacities = self.context.source_capacity_nbytes, self.context.target_capacity_nbytes
+        stops = np.maximum(self.extents(self.rows)[1], WIDEST_NBYTES)
+        padded: Integers = np.logical_and(*(stops <= np.array(capacities)[:, None]))
+        return padded
 
     @cached_property
     def against_kernel(self) -> Reason | None:
@@ -144,16 +141,16 @@ class SizedProblem(InContext):
             assert self.windows is not None
             if self.windows.fill is not None:
                 return "offsets are in device memory, and elements outside are filled or dropped"
-            if max(int((stop - low).max()) for low, stop in self.extents(self.rows)) > self.max_nbytes:
+            if np.subtract(*self.extents(self.rows)[::-1]).max() > self.max_nbytes:
                 return "the offsets are in device memory, and a side exceeds a storage binding"
         if not self.padded.all() and (self.windows is None or len(self.sets) > 1 or not self.padded.any()):
             return UNPADDED
         return None
 
 
-def is_contiguous(boxes: Boxes, side: Side) -> bool:
-    """Whether elements along the last dimension are contiguous on one side."""
-    return bool(((side.strides[:, -1] == 1) | (boxes.sizes[:, -1] == 1)).all())
+def is_contiguous(sizes: Integers, strides: Integers) -> bool:
+    """Whether elements along the last dimension of boxes are contiguous on one side."""
+    return bool(((strides[:, -1] == 1) | (sizes[:, -1] == 1)).all())
 
 
 # planners
@@ -219,11 +216,8 @@ def boxes_planner(boxes: Boxes) -> Planner:
     """Returns a planner of boxes that cover the target; starts are counted from the first elements."""
 
     def plan(source: Layout, target: Layout, itemsize: int, context: PlanContext, /) -> Plan:
-        sides = (
-            Side(boxes.source.starts + source.offset, boxes.source.strides),
-            Side(boxes.target.starts + target.offset, boxes.target.strides),
-        )
-        placed = Boxes(boxes.numbers, boxes.sizes, *sides, boxes.lows, boxes.highs, boxes.fill)
+        offsets = np.array([[source.offset], [target.offset]])
+        placed = replace(boxes, starts=boxes.starts + offsets)
         return plan_boxes(SizedProblem(placed, (), itemsize, context, covered=target), source, target)
 
     return plan
@@ -259,8 +253,13 @@ def boxes_of(windows: SizedWindows, tensor: Layout, batch: Layout, inserts: bool
     if windows.offsets is not None:
         firsts = firsts + windows.offsets
     strides = np.array(tensor.strides, np.int64)
-    of_tensor = Side(tensor.offset + firsts @ strides, moves * strides)
-    of_batch = Side(batch.offset + windows.starts, windows.strides)
+    sides = [
+        (tensor.offset + firsts @ strides, moves * strides),
+        (batch.offset + windows.starts, windows.strides),
+    ]
+    starts, both_strides = (
+        np.stack(values) for values in zip(*(sides[::-1] if inserts else sides), strict=True)
+    )
     lows, highs = np.zeros_like(sizes), sizes
     if windows.fill is not None and windows.offsets is not None:
         steps, extents = np.array(windows.steps, np.int64), np.array(tensor.sizes, np.int64)
@@ -271,10 +270,9 @@ def boxes_of(windows: SizedWindows, tensor: Layout, batch: Layout, inserts: bool
             for bounds in zip(forwards, backwards, strict=True)
         )
         highs = np.maximum(lows, highs)
-    sides = (of_batch, of_tensor) if inserts else (of_tensor, of_batch)
     numbers = np.arange(windows.count)
     fill = None if windows.fill is DROPPED else windows.fill
-    boxes = Boxes(numbers, sizes, *sides, lows, highs, fill).of((sizes > 0).all(axis=1))
+    boxes = Boxes(numbers, sizes, starts, both_strides, lows, highs, fill).of((sizes > 0).all(axis=1))
     return boxes.clipped() if inserts else boxes
 
 
@@ -303,25 +301,22 @@ def in_bindings(problem: SizedProblem, boxes: Boxes) -> Iterator[tuple[Boxes, Sp
         row_nbytes = boxes.sizes[:, -1] * problem.itemsize
         most = problem.most_blocks
         pieces = Pieces.of(boxes, run_rank_of(boxes), row_nbytes, most, aligned=False).counts
-        extents = problem.extents(boxes)
-        long = (pieces > most_pieces) | np.logical_or(
-            *(stop - low > problem.max_nbytes for low, stop in extents)
-        )
+        lows, stops = problem.extents(boxes)
+        long = (pieces > most_pieces) | (stops - lows > problem.max_nbytes).any(axis=0)
         halves = boxes.of(long).halved() if long.any() else None
         left = np.flatnonzero(~long)
         while left.size:
             bases, chosen = [], left
-            for low, stop in extents:
+            for low, stop in zip(lows, stops, strict=True):
                 base = int(low[chosen].min()) // alignment * alignment
                 chosen = chosen[stop[chosen] <= base + problem.max_nbytes + alignment]
                 bases.append(base)
             chosen = chosen[:most_boxes]
             chosen = chosen[np.cumsum(pieces[chosen]) <= most_pieces]
+            ends = stops[:, chosen].max(axis=1).tolist()
             of_source, of_target = (
-                Span(base, max(whole_words(int(stop[chosen].max()) - base), WORD_NBYTES)).in_whole(
-                    WIDEST_NBYTES
-                )
-                for base, (_, stop) in zip(bases, extents, strict=True)
+                Span(base, max(whole_words(stop - base), WORD_NBYTES)).in_whole(WIDEST_NBYTES)
+                for base, stop in zip(bases, ends, strict=True)
             )
             yield boxes.of(chosen), of_source, of_target
             left = np.setdiff1d(left, chosen, assume_unique=True)
@@ -332,7 +327,7 @@ def in_bindings(problem: SizedProblem, boxes: Boxes) -> Iterator[tuple[Boxes, Sp
 
 def run_rank_of(boxes: Boxes) -> int:
     """Returns how many of the last dimensions follow one another without gaps in the target."""
-    sizes, strides = boxes.sizes, boxes.target.strides
+    sizes, strides = boxes.sizes, boxes.strides[1]
     count = 1
     extents = sizes[:, -1]
     while count < boxes.rank:
@@ -347,14 +342,11 @@ def run_rank_of(boxes: Boxes) -> int:
 def dispatches(problem: SizedProblem, boxes: Boxes, source: Span, target: Span) -> Iterator[SizedDispatch]:
     """Yields the dispatches of some boxes: one, and further ones for words that runs share."""
     itemsize, run_rank = problem.itemsize, run_rank_of(boxes)
-    of_source, of_target = (
-        Side(side.starts * itemsize - span.offset_nbytes, side.strides * itemsize)
-        for side, span in ((boxes.source, source), (boxes.target, target))
-    )
-    in_bytes = replace(boxes, source=of_source, target=of_target)
+    begins = [[source.offset_nbytes], [target.offset_nbytes]]
+    in_bytes = replace(boxes, starts=boxes.starts * itemsize - begins, strides=boxes.strides * itemsize)
     outer = in_bytes.rank - run_rank
     several = in_bytes.sizes[:, :outer] > 1
-    places = [in_bytes.target.starts, in_bytes.target.strides[:, :outer][several]]
+    places = [in_bytes.starts[1], in_bytes.strides[1, :, :outer][several]]
     if problem.offsets is not None and problem.inserts:
         places.append(np.array(problem.offsets.strides_nbytes))
     aligned, whole = (
@@ -424,9 +416,7 @@ def buffer_copies(problem: SizedProblem) -> Iterator[Step]:
         boxes = rows if numbers is None else rows.of(np.isin(rows.numbers, numbers))
         sizes = boxes.sizes[:, 0]
         for size in np.unique(sizes).tolist():
-            read, written = (
-                Places(side.starts[sizes == size] * problem.itemsize) for side in (boxes.source, boxes.target)
-            )
+            read, written = map(Places, boxes.starts[:, sizes == size] * problem.itemsize)
             yield BufferCopies(
                 read, written, size * problem.itemsize, reason="windows of contiguous words on both sides"
             )
