@@ -11,8 +11,8 @@ from wgslice.layout import Layout
 from wgslice.plans.gather import MIN_WINDOW_NBYTES, IndexedWindows
 from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy
 from wgslice.plans.kernels import GATHERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.problem import PlanContext, counted
-from wgslice.plans.profiles import CACHE_LINE_NBYTES, MAX_AHEAD_NBYTES, MIN_AHEAD_NBYTES, Limits
+from wgslice.plans.problem import InContext, PlanContext, counted
+from wgslice.plans.profiles import CACHE_LINE_NBYTES, MAX_AHEAD_NBYTES, MIN_AHEAD_NBYTES
 from wgslice.plans.window_problem import WindowProblem, turned_forward
 
 MASKED = {1: Kernel.MASKED_WORDS, 2: Kernel.MASKED_WORDS, 8: Kernel.MASKED_PAIRS}  # by bytes per element
@@ -43,7 +43,7 @@ def slices_of(values: Sequence[int], first: int = 0) -> list[ListSlice]:
 
 
 @dataclass(frozen=True, eq=False)
-class Indexing:
+class Indexing(InContext):
     """A gather or a scatter to plan, in elements of `itemsize` from the bases of both buffers."""
 
     copy: IndexedCopy
@@ -52,11 +52,6 @@ class Indexing:
     target: Layout  # of a scatter the view that is indexed
     itemsize: int
     context: PlanContext
-
-    @property
-    def limits(self) -> Limits:
-        """The device's limits."""
-        return self.context.limits
 
     @property
     def sides(self) -> tuple[Layout, Layout]:

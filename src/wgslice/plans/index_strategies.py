@@ -182,7 +182,7 @@ def work_of(kernel: Kernel, problem: Indexing, columns: bool) -> CostClass:
 
 def kernel_seconds(kernel: Kernel, problem: Indexing, *, columns: bool = False) -> float:
     """Lower bound of the seconds of a kernel."""
-    costs = problem.limits.profile.costs
+    costs = problem.costs
     nbytes = prod(problem.copy.sizes) * problem.itemsize
     return costs.least_seconds(work_of(kernel, problem, columns), nbytes)
 
@@ -292,7 +292,7 @@ def of_windows(row: Strategy[WindowProblem]) -> Strategy[Indexing]:
 
 def slices_seconds(parts: Sequence[ListSlice], problem: Indexing) -> float:
     """Lower bound of the seconds of some slices."""
-    costs, nbytes = problem.limits.profile.costs, prod(problem.copy.sizes) * problem.itemsize
+    costs, nbytes = problem.costs, prod(problem.copy.sizes) * problem.itemsize
     return len(parts) * min(costs.copy_s, costs.dispatch_s) + nbytes / costs.copy_bytes_per_s
 
 
@@ -315,7 +315,7 @@ def by_slices(name: str, parts_of: Callable[[Indexing], Sequence[ListSlice]]) ->
 def further_rejected_indexing(problem: Indexing) -> Iterator[Estimate]:
     """Yields the strategies for other indices: as windows, of vectors of 16 bytes, and disjoint ones."""
     copy, width_nbytes = problem.wide
-    costs, nbytes = problem.limits.profile.costs, prod(copy.sizes) * width_nbytes
+    costs, nbytes = problem.costs, prod(copy.sizes) * width_nbytes
     rows, vectors = (
         (Kernel.WINDOW_ROWS, Kernel.WIDE_GATHER) if copy.reads else (Kernel.INSERT_ROWS, Kernel.SCATTER)
     )

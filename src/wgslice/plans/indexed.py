@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from wgslice.arguments import I32_MAX
 from wgslice.layout import Layout
 from wgslice.plans.kernels import UNITS_NBYTES, WIDEST_NBYTES, WORD_NBYTES
-from wgslice.plans.problem import LARGEST_BINDING_NBYTES, MAX_INVOCATIONS, Table, in_units
+from wgslice.plans.problem import LARGEST_BINDING_NBYTES, Table, in_units, most_invocations
 from wgslice.plans.profiles import CostClass, Limits
 from wgslice.plans.steps import Memory, OnGrid, Span, prefixed, read_and_written
 
@@ -116,8 +116,7 @@ class IndexedCopy:
             bound += [Layout.of(self.sizes, table.strides).stop * index_nbytes for table in self.tables]
         else:
             bound.append(self.host.values.nbytes)
-        invocations = min(MAX_INVOCATIONS, limits.workgroups**2 * limits.profile.workgroup_size)
-        return max(bound) <= most and prod(self.sizes) <= invocations
+        return max(bound) <= most and prod(self.sizes) <= most_invocations(limits)
 
     def shifted(self, indexed: int, other: int) -> IndexedCopy:
         """The same copy, both sides shifted by numbers of elements."""

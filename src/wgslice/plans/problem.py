@@ -10,12 +10,22 @@ from typing import NamedTuple
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout, coalesce, whole_words
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES
-from wgslice.plans.profiles import MAX_PLANS, STEPS, Limits, pattern
+from wgslice.plans.profiles import MAX_PLANS, STEPS, Costs, Limits, pattern
 from wgslice.plans.steps import Memory, Span, run_nbytes, tile_axis
 
 # No binding is larger, so that 32-bit counts of elements, words and invocations never wrap around.
 LARGEST_BINDING_NBYTES = 2**31
 MAX_INVOCATIONS = 2**30  # multiplications divide twice as many exactly, and a grid is rounded up
+
+
+def largest_binding_nbytes(limits: Limits) -> int:
+    """The largest binding of a device, in whole vectors."""
+    return min(limits.binding_nbytes, LARGEST_BINDING_NBYTES) // WIDEST_NBYTES * WIDEST_NBYTES
+
+
+def most_invocations(limits: Limits) -> int:
+    """The invocations of the largest grid that 32 bits count."""
+    return min(limits.workgroups**2 * limits.profile.workgroup_size, MAX_INVOCATIONS)
 
 
 class Table(NamedTuple):
@@ -54,6 +64,32 @@ class PlanContext(NamedTuple):
     def buffer_copies(self) -> bool:
         """Whether both sides' usages allow buffer copies between them."""
         return self.copy_from and self.copy_to
+
+
+class InContext:
+    """What problems know of their device."""
+
+    context: PlanContext
+
+    @property
+    def limits(self) -> Limits:
+        """The device's limits."""
+        return self.context.limits
+
+    @property
+    def costs(self) -> Costs:
+        """The device's cost model."""
+        return self.limits.profile.costs
+
+    @property
+    def max_nbytes(self) -> int:
+        """Bytes that the largest binding holds at any alignment."""
+        return largest_binding_nbytes(self.limits) - self.limits.binding_alignment_nbytes
+
+    @property
+    def max_invocations(self) -> int:
+        """The invocations of the largest grid that 32 bits count."""
+        return most_invocations(self.limits)
 
 
 class Rebased(NamedTuple):
@@ -131,7 +167,7 @@ def axis_to_halve(source: Layout, target: Layout, width_nbytes: int, limits: Lim
     longer = [size for size in target.sizes if size > 1]
     if len(longer) > MAX_RANK:
         return target.sizes.index(min(longer))
-    max_nbytes = min(limits.binding_nbytes, LARGEST_BINDING_NBYTES) // WIDEST_NBYTES * WIDEST_NBYTES
+    max_nbytes = largest_binding_nbytes(limits)
     for side in (source, target):
         if side.stop * width_nbytes > max_nbytes < span_of(side, width_nbytes, limits).nbytes:
             reaches = [abs(reach) for reach in side.reaches]

@@ -18,7 +18,7 @@ from wgslice.plans.overlaps import UNKNOWN_OVERLAP, crossing, in_layers
 from wgslice.plans.problem import Table
 from wgslice.plans.profiles import CostClass
 from wgslice.plans.steps import Memory, OnGrid, prefixed, read_and_written
-from wgslice.plans.windows import Windows
+from wgslice.plans.windows import PlacedWindows, Windows
 
 Integers: TypeAlias = NDArray[np.int64]
 
@@ -27,27 +27,14 @@ FIXED_COLUMNS, DIMENSION_COLUMNS = 19, 7  # of the table, as in `wgsl/sized_wind
 
 
 @dataclass(frozen=True, eq=False)
-class SizedWindows:
-    """Windows of one tensor, each with its own extents, and the places of their elements in a batch.
+class SizedWindows(PlacedWindows[Integers]):
+    """Windows of extents of their own, (B, rank), and the places of their elements in a batch.
 
-    Offsets, strides and the fill are as of `Windows`. Element c of window b is at `starts[b] +
-    dot(c, strides[b])` in the batch, counted in elements.
+    Element c of window b is at `starts[b] + dot(c, strides[b])` in the batch, counted in elements.
     """
 
-    extents: Integers  # (B, rank)
-    steps: tuple[int, ...]
-    flips: NDArray[np.uint32]  # (B,)
-    offsets: NDArray[np.int32] | None  # (B, rank), or None where the GPU has them
-    offset_nbytes: int
-    offset_signed: bool
-    fill: bytes | None
     starts: Integers  # (B,)
     strides: Integers  # (B, rank)
-
-    @property
-    def count(self) -> int:
-        """The number of windows."""
-        return len(self.flips)
 
     @cached_property
     def sizes(self) -> Integers:
@@ -57,8 +44,7 @@ class SizedWindows:
     @cached_property
     def firsts(self) -> Integers:
         """Indices of the tensor at the first element of each window, from its offsets."""
-        backwards = self.flips[:, None] >> np.arange(len(self.steps), dtype=np.uint32) & np.uint32(1)
-        return backwards.astype(np.int64) * (self.extents - 1)
+        return self.backwards.astype(np.int64) * (self.extents - 1)
 
     @cached_property
     def moves(self) -> Integers:

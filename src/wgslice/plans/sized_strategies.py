@@ -15,7 +15,7 @@ from wgslice.plans.copy import CLEAR_FIRST, clear_of
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import Insertion, check_overlap, insertion_of
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner
-from wgslice.plans.problem import MAX_INVOCATIONS, UNPADDED, PlanContext
+from wgslice.plans.problem import UNPADDED, InContext, PlanContext
 from wgslice.plans.profiles import FAILED, all_disabled
 from wgslice.plans.sized import (
     DIMENSION_COLUMNS,
@@ -32,7 +32,6 @@ from wgslice.plans.sized import (
     sized_class,
 )
 from wgslice.plans.steps import BufferCopies, Places, Span, share_of
-from wgslice.plans.window_problem import InContext
 from wgslice.plans.window_strategies import plan_windows
 from wgslice.plans.windows import DROPPED
 
@@ -295,14 +294,13 @@ def in_bindings(problem: SizedProblem, boxes: Boxes) -> Iterator[tuple[Boxes, Sp
     """Yields boxes with the bindings of both sides that hold them, halving those that none holds."""
     limits = problem.limits
     alignment = limits.binding_alignment_nbytes
-    most_pieces = min(limits.workgroups**2 * limits.profile.workgroup_size, MAX_INVOCATIONS)
     most_boxes = limits.binding_nbytes // (WORD_NBYTES * (FIXED_COLUMNS + DIMENSION_COLUMNS * boxes.rank))
     while len(boxes.numbers):
         row_nbytes = boxes.sizes[:, -1] * problem.itemsize
         most = problem.most_blocks
         pieces = Pieces.of(boxes, run_rank_of(boxes), row_nbytes, most, aligned=False).counts
         lows, stops = problem.extents(boxes)
-        long = (pieces > most_pieces) | (stops - lows > problem.max_nbytes).any(axis=0)
+        long = (pieces > problem.max_invocations) | (stops - lows > problem.max_nbytes).any(axis=0)
         halves = boxes.of(long).halved() if long.any() else None
         left = np.flatnonzero(~long)
         while left.size:
@@ -312,7 +310,7 @@ def in_bindings(problem: SizedProblem, boxes: Boxes) -> Iterator[tuple[Boxes, Sp
                 chosen = chosen[stop[chosen] <= base + problem.max_nbytes + alignment]
                 bases.append(base)
             chosen = chosen[:most_boxes]
-            chosen = chosen[np.cumsum(pieces[chosen]) <= most_pieces]
+            chosen = chosen[np.cumsum(pieces[chosen]) <= problem.max_invocations]
             ends = stops[:, chosen].max(axis=1).tolist()
             of_source, of_target = (
                 Span(base, max(whole_words(stop - base), WORD_NBYTES)).in_whole(WIDEST_NBYTES)

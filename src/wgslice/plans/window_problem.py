@@ -17,8 +17,8 @@ from wgslice.layout import Layout
 from wgslice.plans.choose import OTHER, Reason
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import layers_of
-from wgslice.plans.problem import LARGEST_BINDING_NBYTES, MAX_INVOCATIONS, PlanContext, span_of
-from wgslice.plans.profiles import FAILED, Costs, Limits
+from wgslice.plans.problem import InContext, PlanContext, span_of
+from wgslice.plans.profiles import FAILED
 from wgslice.plans.steps import BufferCopies, Places, Span
 from wgslice.plans.windows import Numbers, Windows, Winners
 
@@ -70,33 +70,6 @@ class Band:
         return Winners(Span(0, (on_indices + self.blocks) * WORD_NBYTES), -ahead, self.base, on_indices)
 
 
-class InContext:
-    """What problems of windows know of their device."""
-
-    context: PlanContext
-
-    @property
-    def limits(self) -> Limits:
-        """The device's limits."""
-        return self.context.limits
-
-    @property
-    def costs(self) -> Costs:
-        """The device's cost model."""
-        return self.limits.profile.costs
-
-    @property
-    def binding_nbytes(self) -> int:
-        """The largest binding, in whole blocks."""
-        most = min(self.limits.binding_nbytes, LARGEST_BINDING_NBYTES)
-        return most // WIDEST_NBYTES * WIDEST_NBYTES
-
-    @property
-    def max_nbytes(self) -> int:
-        """Bytes that the largest binding holds at any alignment."""
-        return self.binding_nbytes - self.limits.binding_alignment_nbytes
-
-
 @dataclass(frozen=True, eq=False)
 class WindowProblem(InContext):
     """Windows to copy between a tensor and a batch, in elements of `itemsize` from the bases of both."""
@@ -109,12 +82,6 @@ class WindowProblem(InContext):
     inserts: bool  # whether the batch is the input, and the tensor the output
     numbers: Numbers  # of the windows to copy
     contested: bool = False  # whether they may overlap, so that the later one stays
-
-    @property
-    def max_invocations(self) -> int:
-        """The invocations of the largest grid that 32 bits count."""
-        limits = self.limits
-        return min(limits.workgroups**2 * limits.profile.workgroup_size, MAX_INVOCATIONS)
 
     @property
     def whole(self) -> list[range]:
@@ -355,8 +322,9 @@ class WindowProblem(InContext):
         offsets = windows.offsets[numbers, own].astype(np.int64)
         if (offsets < 0).any() or (offsets + windows.extents[own] > tensor.sizes[own]).any():
             return f"a window reaches outside the {self.sides[0]}"
-        backwards = windows.flips[numbers, None] >> np.arange(row.axis + 1, dtype=np.uint32) & np.uint32(1)
-        offsets += backwards * (np.array(windows.extents[own]) - 1)  # a window begins at its end there
+        offsets += windows.backwards[numbers, own] * (
+            np.array(windows.extents[own]) - 1
+        )  # a window begins at its end there
         strides = np.array([*tensor.strides[: row.axis], row.unit], np.int64)
         in_tensor = (tensor.offset + offsets @ strides) * itemsize
         in_batch = (batch.offset + numbers.astype(np.int64) * batch.strides[0]) * itemsize

@@ -208,10 +208,11 @@ def source_groups(problem: WindowProblem, numbers: Numbers) -> list[tuple[Number
     highs = (tensor.offset + 1 + np.maximum(nearest, furthest).sum(axis=1)) * problem.itemsize
     if (highs - lows).max() > problem.max_nbytes:
         return None
+    alignment = limits.binding_alignment_nbytes
     order, groups = np.argsort(lows, kind="stable"), []
     while order.size:
-        base = int(lows[order[0]]) // limits.binding_alignment_nbytes * limits.binding_alignment_nbytes
-        fits = highs[order] <= base + problem.binding_nbytes
+        base = int(lows[order[0]]) // alignment * alignment
+        fits = highs[order] <= base + problem.max_nbytes + alignment
         nbytes = whole_words(int(highs[order[fits]].max()) - base)
         groups.append((np.sort(numbers[order[fits]]), Span(base, nbytes)))
         order = order[~fits]

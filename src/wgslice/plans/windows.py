@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,31 +21,44 @@ from wgslice.plans.steps import Memory, OnGrid, Span, prefixed, read_and_written
 
 Numbers: TypeAlias = NDArray[np.uint32]  # of windows, in order
 
+Extents = TypeVar("Extents")
+
 DROPPED = bytes(WIDEST_NBYTES)  # fill of inserted windows whose elements outside are dropped; never read
 
 
 @dataclass(frozen=True, eq=False)
-class Windows:
-    """Windows of one tensor: boxes of equal extents, each with its own offsets and directions.
+class PlacedWindows(Generic[Extents]):
+    """Windows of one tensor: boxes, each with its own offsets and directions.
 
     Without a fill, windows are inside the tensor: kernels clamp device-resident offsets. With one, elements
     outside read as the fill, or are not written (`DROPPED`). A window takes every `steps`-th index of its
     box: forwards from the first one, or backwards from the last one if its bit is set.
     """
 
-    extents: tuple[int, ...]  # of a box, in the tensor's indices
+    extents: Extents  # of a box, in the tensor's indices
     steps: tuple[int, ...]  # magnitudes
     flips: NDArray[np.uint32]  # (B,): bit d is set where dimension d goes backwards
     offsets: NDArray[np.int32] | None  # (B, rank), or None where the GPU has them
     offset_nbytes: int  # bytes an offset, as the kernels read it
     offset_signed: bool
     fill: bytes | None  # 16 bytes of elements outside of the tensor; None if there are none
-    indices: bool = False  # whether negative offsets count from the end, as indices do; positions never do
 
     @property
     def count(self) -> int:
         """The number of windows."""
         return len(self.flips)
+
+    @property
+    def backwards(self) -> NDArray[np.uint32]:
+        """1 for each dimension in which a window goes backwards, else 0: (B, rank)."""
+        return self.flips[:, None] >> np.arange(len(self.steps), dtype=np.uint32) & np.uint32(1)
+
+
+@dataclass(frozen=True, eq=False)
+class Windows(PlacedWindows[tuple[int, ...]]):
+    """Windows of equal extents."""
+
+    indices: bool = False  # whether negative offsets count from the end, as indices do; positions never do
 
     @cached_property
     def numbers(self) -> Numbers:
@@ -69,8 +82,7 @@ class Windows:
         rest = (np.array(self.extents, np.int64) - 1) % steps * (np.array(self.sizes) > 0)
         if not rest.any():
             return self
-        backwards = self.flips[:, None] >> np.arange(len(steps), dtype=np.uint32) & np.uint32(1)
-        offsets = np.clip(self.offsets + backwards * rest, I32_MIN, I32_MAX).astype(np.int32)
+        offsets = np.clip(self.offsets + self.backwards * rest, I32_MIN, I32_MAX).astype(np.int32)
         return replace(self, extents=tuple((self.extents - rest).tolist()), offsets=offsets)
 
     def goes_backwards(self, axis: int) -> bool:
