@@ -184,6 +184,16 @@ def choose(
     )
 
 
+def all_steps(choices: Iterable[Choice | None]) -> list[Step]:
+    """Returns the steps of all choices, in order; none if a problem has no strategy."""
+    steps: list[Step] = []
+    for choice in choices:
+        if choice is None:
+            return []
+        steps += choice.steps
+    return steps
+
+
 def compiling_seconds(kernel: Kernel, profile: Profile) -> float:
     """Compilation seconds of a kernel per run; 0 for kernels that most processes compile."""
     return 0.0 if kernel in COMMON[profile.contiguous] else profile.costs.pipeline_s / RUNS_OF_A_PIPELINE

@@ -15,10 +15,10 @@ from wgslice.layout_rules import once
 from wgslice.plans.choose import Choice, OnPrint, Step, Strategy, anything, choose, seconds_of, where
 from wgslice.plans.copy_strategies import COPIES
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
-from wgslice.plans.plan import Plan, Planner, in_order, reading_from
+from wgslice.plans.plan import Plan, Planner, explained, in_order, reading_from
 from wgslice.plans.problem import PlanContext, Problem, Table, widen
 from wgslice.plans.profiles import MAX_PLANS, PATTERN_NBYTES, all_disabled
-from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
+from wgslice.plans.steps import Clear, Memory
 
 CLEAR_FIRST = "clear first"  # a strategy
 MAX_PIXEL_NBYTES = 16  # of what is a pixel, whose channels may be planes
@@ -284,8 +284,4 @@ def staging_copy(
 ) -> tuple[Step, ...]:
     """The steps that pack a layout of one memory into another, and why."""
     steps = plan_copy(layout, Layout.packed(layout.sizes), itemsize, context).steps
-    return tuple(
-        replace(step, reads=reads, writes=writes, reason=f"{step.reason}; {reason}")
-        for step in steps
-        if isinstance(step, BufferCopies | Dispatch)
-    )
+    return tuple(replace(step, reads=reads, writes=writes) for step in explained(steps, reason))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf, prod
 from operator import attrgetter
@@ -17,6 +16,7 @@ from wgslice.plans.choose import (
     Reason,
     Step,
     Strategy,
+    all_steps,
     anything,
     choose,
     compiling_seconds,
@@ -33,12 +33,11 @@ from wgslice.plans.pixels import (
     pixels_of,
     stepped_parts,
 )
-from wgslice.plans.plan import COPY_PER_ROW, in_order
+from wgslice.plans.plan import COPY_PER_ROW, explained, in_order
 from wgslice.plans.problem import MIN_SHIFTED_NBYTES, SHIFTED_STEPS, UNPADDED, Problem, cut_end
 from wgslice.plans.profiles import FAILED, CostClass, copy_class
 from wgslice.plans.steps import (
     UNIT_GRIDS,
-    BufferCopies,
     Dispatch,
     are_register_tiles,
     are_wide_tiles,
@@ -282,9 +281,10 @@ def in_strips(
 
 def in_parts(problem: Problem) -> Sequence[Step]:
     """The steps of each part that bindings and a grid hold; none if a part has no strategy."""
-    steps = chosen_steps([problem.of(*coalesce(*part)) for part in problem.parts], KERNELS)
+    parts = (problem.of(*coalesce(*part)) for part in problem.parts)
+    steps = all_steps(choose(part, KERNELS[part.width_nbytes]) for part in parts)
     why = f"a part that a binding of {prefixed(problem.limits.binding_nbytes)} and a grid hold"
-    return in_order(replace(step, reason=f"{step.reason}; {why}") for step in steps)
+    return in_order(explained(steps, why))
 
 
 def padding_needed(problem: Problem) -> list[Copying]:
@@ -311,21 +311,10 @@ def cut(problem: Problem) -> Sequence[Step]:
     if found is None:
         return []
     bulk, end = (problem.of(*coalesce(*part)) for part in found)
-    steps = chosen_steps([bulk], KERNELS)
-    of_end = chosen_steps([end], END)
-    if not steps or not of_end:
+    before, rest = choose(bulk, KERNELS[bulk.width_nbytes]), choose(end, END[end.width_nbytes])
+    if before is None or rest is None:
         return []
-    why = "the end of an unpadded buffer"
-    return [*steps, *(replace(step, reason=f"{step.reason}; {why}") for step in of_end)]
-
-
-def chosen_steps(
-    problems: Sequence[Problem], tables: Mapping[int, Sequence[Copying]]
-) -> list[BufferCopies | Dispatch]:
-    """The steps of the chosen strategy of each problem; none if a problem has no strategy."""
-    choices = [choose(problem, tables[problem.width_nbytes]) for problem in problems]
-    steps = [step for choice in choices if choice for step in choice.steps]
-    return [step for step in steps if isinstance(step, BufferCopies | Dispatch)] if all(choices) else []
+    return [*before.steps, *explained(rest.steps, "the end of an unpadded buffer")]
 
 
 STRIPS = "a strip of all rows at a time"

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Protocol
 
 from wgslice.layout import Layout
-from wgslice.plans.choose import WORTHWHILE, Choice, Estimate, Step, seconds_of
+from wgslice.plans.choose import WORTHWHILE, Choice, Dispatched, Estimate, Step, seconds_of
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.problem import PlanContext, counted
 from wgslice.plans.profiles import UNCALIBRATED, UNKNOWN, Costs
@@ -240,6 +240,15 @@ def reading_from(memory: Memory, steps: Iterable[Step]) -> tuple[Step, ...]:
     return tuple(
         replace(step, reads=memory) if not isinstance(step, Clear) and step.reads is Memory.INPUT else step
         for step in steps
+    )
+
+
+def explained(steps: Iterable[Step], why: str) -> tuple[BufferCopies | Dispatched, ...]:
+    """The buffer copies and dispatches among some steps, with a further reason."""
+    return tuple(
+        replace(step, reason=f"{step.reason}; {why}")
+        for step in steps
+        if not isinstance(step, Clear | TextureCopy)
     )
 
 

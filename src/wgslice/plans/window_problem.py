@@ -322,9 +322,8 @@ class WindowProblem(InContext):
         offsets = windows.offsets[numbers, own].astype(np.int64)
         if (offsets < 0).any() or (offsets + windows.extents[own] > tensor.sizes[own]).any():
             return f"a window reaches outside the {self.sides[0]}"
-        offsets += windows.backwards[numbers, own] * (
-            np.array(windows.extents[own]) - 1
-        )  # a window begins at its end there
+        lasts = np.array(windows.extents[own]) - 1
+        offsets += windows.backwards[numbers, own] * lasts  # a window begins at its end there
         strides = np.array([*tensor.strides[: row.axis], row.unit], np.int64)
         in_tensor = (tensor.offset + offsets @ strides) * itemsize
         in_batch = (batch.offset + numbers.astype(np.int64) * batch.strides[0]) * itemsize

@@ -22,6 +22,7 @@ from wgslice.plans.choose import (
     Reason,
     Step,
     Strategy,
+    all_steps,
     anything,
     choose,
     where,
@@ -30,7 +31,7 @@ from wgslice.plans.copy_strategies import MIN_OF_BLOCKS
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import EXTRACTING, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import Insertion
-from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner, in_order
+from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner, explained, in_order
 from wgslice.plans.problem import UNPADDED, PlanContext, too_short
 from wgslice.plans.profiles import FAILED, UNKNOWN, all_disabled, windows_class
 from wgslice.plans.steps import BufferCopies, Memory
@@ -124,13 +125,8 @@ def copying_seconds(problem: WindowProblem) -> float:
 
 def layers(problem: WindowProblem) -> Sequence[Step]:
     """Returns the cheapest steps of each disjoint set; none if one has none."""
-    steps: list[Step] = []
-    for layer in problem.disjoint or ():
-        choice = choose(replace(problem, numbers=layer, contested=False), KERNELS)
-        if choice is None:
-            return []
-        steps += choice.steps
-    return steps
+    sets = (replace(problem, numbers=numbers, contested=False) for numbers in problem.disjoint or ())
+    return all_steps(choose(each, KERNELS) for each in sets)
 
 
 # kernels
@@ -191,10 +187,7 @@ def blocks(steps_of: Callable[[WindowProblem], Iterable[Step]], problem: WindowP
     if not left.size:
         return steps
     rest = choose(replace(problem, numbers=left), WITHOUT_BLOCKS)
-    if rest is None:
-        return []
-    found = (step for step in rest.steps if isinstance(step, WindowDispatch))
-    return [*steps, *(replace(step, reason=f"{step.reason}; {UNPADDED}") for step in found)]
+    return [*steps, *explained(rest.steps, UNPADDED)] if rest else []
 
 
 def against_inserted_words(problem: WindowProblem) -> Reason | None:
