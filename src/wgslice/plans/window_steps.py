@@ -13,7 +13,7 @@ from wgslice.layout import Layout, whole_words
 from wgslice.plans.choose import Step
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.kernels import LAST_WRITERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.problem import span_of
+from wgslice.plans.problem import largest_binding_nbytes, span_of
 from wgslice.plans.profiles import BLOCKS_EACH, ClassCost, CostClass, Profile, windows_class
 from wgslice.plans.steps import Memory, Span, launch_row, share_of, words_spanned
 from wgslice.plans.window_problem import Band, Row, WindowProblem
@@ -208,11 +208,10 @@ def source_groups(problem: WindowProblem, numbers: Numbers) -> list[tuple[Number
     highs = (tensor.offset + 1 + np.maximum(nearest, furthest).sum(axis=1)) * problem.itemsize
     if (highs - lows).max() > problem.max_nbytes:
         return None
-    alignment = limits.binding_alignment_nbytes
     order, groups = np.argsort(lows, kind="stable"), []
     while order.size:
-        base = int(lows[order[0]]) // alignment * alignment
-        fits = highs[order] <= base + problem.max_nbytes + alignment
+        base = int(lows[order[0]]) // limits.binding_alignment_nbytes * limits.binding_alignment_nbytes
+        fits = highs[order] <= base + largest_binding_nbytes(limits)
         nbytes = whole_words(int(highs[order[fits]].max()) - base)
         groups.append((np.sort(numbers[order[fits]]), Span(base, nbytes)))
         order = order[~fits]
