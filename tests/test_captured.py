@@ -20,8 +20,8 @@ from running import created
 from test_injected_faults import host
 
 import wgslice as wg
-from wgslice.gpu.native import Placeholder
 from wgslice.gpu.pipelines import is_exposed
+from wgslice.gpu.placeholder import Placeholder
 from wgslice.gpu.sink import Listing, Sink
 
 FIXED = ("x", "y", "small", "picks", "wide", "mask", "corners")  # tensors of `Tensors`

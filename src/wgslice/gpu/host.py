@@ -8,6 +8,6 @@ another module with these names, chosen here by the platform.
 import sys
 
 if sys.platform == "emscripten":
-    from wgslice.gpu.browser import *  # noqa: F403 -- the names of its __all__
+    from wgslice.gpu.browser import *  # noqa: F403
 else:
     from wgslice.gpu.native import *  # noqa: F403

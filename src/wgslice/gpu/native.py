@@ -21,48 +21,6 @@ from wgslice.gpu.cffi_types import parse_types
 from wgslice.gpu.placeholder import Placeholder
 from wgslice.gpu.protocols import LOST, BindGroup, BoundRange, Buffer, BytesCopy, GPUDevice, Region, Texture
 
-# What a host offers: `host` re-exports it.
-__all__ = [
-    "BACKENDS",
-    "Pending",
-    "Placeholder",
-    "as_buffer",
-    "as_device",
-    "as_encoder",
-    "as_texture",
-    "begin_mapping",
-    "begin_work",
-    "can_wait",
-    "check_loop",
-    "check_loss",
-    "check_mappings_on_destroy",
-    "check_process",
-    "check_texture_valid",
-    "check_valid",
-    "copy_rows",
-    "copy_texels",
-    "end_mapping",
-    "end_mapping_of_tensor",
-    "follow_running_loop",
-    "found_handles",
-    "found_handles_async",
-    "host_versions",
-    "lease_class",
-    "make_bind_group",
-    "mapped_bytes",
-    "new_promise",
-    "owner_of",
-    "refusals",
-    "refused_as_value",
-    "request_device",
-    "request_device_async",
-    "set_map_state",
-    "submit",
-    "translated_errors",
-    "type_name",
-    "wait_done",
-]
-
 REFUSED = "wgpu or the driver refused a command; the device stays usable; `wgslice doctor` tests the driver"
 
 gpu_process_ids: list[int] = []  # id of the first process that used the GPU

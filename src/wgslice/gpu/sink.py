@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from wgslice.errors import CaptureRefused, OutOfDeviceMemory
 from wgslice.gpu.device import TENSOR_USAGES, Device, buffer_nbytes
-from wgslice.gpu.host import Placeholder, check_process, check_texture_valid, translated_errors
+from wgslice.gpu.host import check_process, check_texture_valid, translated_errors
 from wgslice.gpu.pipelines import BoundCommand, exposed
+from wgslice.gpu.placeholder import Placeholder
 from wgslice.gpu.protocols import Buffer, CommandEncoder, Place, Texture
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import PATTERN_NBYTES, UPLOAD_CHUNK_NBYTES

@@ -19,8 +19,9 @@ from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import AnyDevice, Device, checked_device
 from wgslice.gpu.handles import check_fits
-from wgslice.gpu.host import Placeholder, refused_as_value
+from wgslice.gpu.host import refused_as_value
 from wgslice.gpu.pipelines import Binding, Content, KernelCall
+from wgslice.gpu.placeholder import Placeholder
 from wgslice.gpu.protocols import Buffer, Place
 from wgslice.gpu.sink import sink
 from wgslice.layout import Layout

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from wgslice.errors import CaptureRefused
 from wgslice.gpu.device import Device
-from wgslice.gpu.host import Placeholder, owner_of
+from wgslice.gpu.host import owner_of
 from wgslice.gpu.pipelines import KernelCall, kernel_call
+from wgslice.gpu.placeholder import Placeholder
 from wgslice.gpu.protocols import Buffer, Place
 from wgslice.gpu.recording import BoundCopy, BoundLayout, place
 from wgslice.gpu.sink import BoundPlan, ListedSubmission, ListedUpload, Listing, placeholder, with_scratch

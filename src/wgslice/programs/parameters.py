@@ -9,7 +9,7 @@ from wgslice.arguments import checked_offset
 from wgslice.dtypes import DType
 from wgslice.gpu.device import TENSOR_USAGES, Device, check_usable, describe_buffer
 from wgslice.gpu.handles import check_fits
-from wgslice.gpu.host import Placeholder
+from wgslice.gpu.placeholder import Placeholder
 from wgslice.gpu.protocols import Buffer, Place
 from wgslice.gpu.sink import placeholder
 from wgslice.layout import Layout

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from wgslice.errors import fitted, named
 from wgslice.gpu.handles import check_bound, checked_encoder
-from wgslice.gpu.host import Placeholder, translated_errors
+from wgslice.gpu.host import translated_errors
 from wgslice.gpu.pipelines import BoundCommand, Command, KernelCall
+from wgslice.gpu.placeholder import Placeholder
 from wgslice.gpu.protocols import Buffer, CommandEncoder, Place
 from wgslice.gpu.recording import Recorder
 from wgslice.gpu.sink import BoundPlan, Capturing, sink, using
