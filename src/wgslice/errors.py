@@ -1,4 +1,4 @@
-"""Exceptions of this package, the prefix of an operator's name, and errors of calls that do not fit."""
+"""Exceptions of this package, prefixes of their texts, and errors of WebGPU and of calls that do not fit."""
 
 from __future__ import annotations
 
@@ -64,6 +64,44 @@ class named:  # noqa: N801 -- reads as a function where it is used; a class cost
             error.args = (f"{self.operator}: {error}",)
         elif error is not None and hasattr(error, "__notes__"):  # an error of wgpu's
             error.add_note(f"raised by {self.operator}")
+
+
+LOST = "the device is lost: request a new one and upload again"
+
+
+class TranslatedErrors:
+    """Context manager that raises Python or package errors for a host's errors with known texts.
+
+    Other errors of the host keep their type and get a note with the remedy.
+    """
+
+    def __init__(self, refusals: Callable[[], type[Exception]], destroyed: str, refused: str) -> None:
+        self.refusals = refusals  # returns the class of the host's errors
+        self.destroyed = destroyed  # what the text of an error about a destroyed buffer has
+        self.refused = refused  # the note
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if error is None or not isinstance(error, self.refusals()):
+            return
+        # Frames of the host refer to the error: with them, buffers would live until garbage is collected.
+        error.__traceback__ = None
+        text = str(error)
+        if isinstance(error, MemoryError) or "Not enough memory left" in text:
+            raise OutOfDeviceMemory(
+                "the device has no memory left for this buffer: drop tensors that are no longer needed"
+            ) from error
+        if "device is lost" in text.lower():
+            raise DeviceLostError(LOST) from error
+        if self.destroyed in text:
+            raise ValueError(
+                "the buffer has been destroyed: upload the data again, and drop "
+                "references instead of calling destroy()"
+            ) from error
+        if not hasattr(error, "__notes__"):
+            error.add_note(self.refused)
 
 
 P = ParamSpec("P")

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from wgslice.errors import DeviceLostError, OutOfDeviceMemory
+from wgslice.errors import LOST, DeviceLostError, TranslatedErrors
 from wgslice.gpu import protocols
 from wgslice.gpu.navigator import (
     GPUAdapter,
@@ -34,7 +34,6 @@ from wgslice.gpu.navigator import (
 )
 from wgslice.gpu.placeholder import Placeholder
 from wgslice.gpu.protocols import (
-    LOST,
     BindGroup,
     BoundRange,
     Buffer,
@@ -47,10 +46,6 @@ from wgslice.gpu.protocols import (
 BACKENDS = {"WebGPU": 0}  # of adapters: the browser does not tell its own
 CANVASES = ("HTMLCanvasElement", "OffscreenCanvas", "GPUCanvasContext")
 REFUSED = "the browser refused a command; the device stays usable; `wgslice doctor` tests the driver"
-NO_MEMORY = "the device has no memory left for this buffer: drop tensors that are no longer needed"
-DESTROYED = (
-    "the buffer has been destroyed: upload the data again, and drop references instead of calling destroy()"
-)
 
 
 @cache
@@ -208,28 +203,12 @@ def check_texture_valid(texture: Any) -> None:
     texture.device.check()
 
 
-class TranslatedErrors:
-    """Context manager that raises package errors for the browser's; others get a note with the remedy."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if not isinstance(error, GPUError):
-            return
-        error.__traceback__ = None  # whose frames refer to buffers
-        text = str(error)
-        if isinstance(error, MemoryError):
-            raise OutOfDeviceMemory(NO_MEMORY) from error
-        if "device is lost" in text.lower():
-            raise DeviceLostError(LOST) from error
-        if "buffer has been destroyed" in text:
-            raise ValueError(DESTROYED) from error
-        if not hasattr(error, "__notes__"):
-            error.add_note(REFUSED)
+def refusals() -> type[Exception]:
+    """Return the class of the browser's errors."""
+    return GPUError
 
 
-translated_errors = TranslatedErrors()
+translated_errors = TranslatedErrors(refusals, "buffer has been destroyed", REFUSED)
 
 
 @contextmanager
@@ -248,11 +227,6 @@ def refused_as_value(wgpu_device: Any) -> Iterator[None]:
         found = waited(js().pop, wgpu_device.js)
     if found is not None:
         raise ValueError(f"the browser refuses it: {' '.join(found[1].split())}")
-
-
-def refusals() -> type[Exception]:
-    """Return the class of the browser's errors."""
-    return GPUError
 
 
 # waits

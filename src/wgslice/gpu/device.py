@@ -14,7 +14,7 @@ from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.errors import DeviceLostError, OutOfDeviceMemory, fitted, named
+from wgslice.errors import LOST, DeviceLostError, OutOfDeviceMemory, fitted, named
 from wgslice.gpu.adapter import (
     Adapter,
     check_limits,
@@ -40,7 +40,7 @@ from wgslice.gpu.host import (
     wait_done,
 )
 from wgslice.gpu.pipelines import MIN_REUSED_NBYTES, BufferPool, Pipelines, hidden, max_reused_nbytes
-from wgslice.gpu.protocols import LOST, Buffer, BufferUsage, BytesCopy, CommandEncoder, GPUDevice, Queue
+from wgslice.gpu.protocols import Buffer, BufferUsage, BytesCopy, CommandEncoder, GPUDevice, Queue
 from wgslice.plans.profiles import (
     CPU,
     GPU,

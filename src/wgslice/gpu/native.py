@@ -16,10 +16,10 @@ from threading import current_thread, main_thread
 from time import perf_counter, sleep
 from typing import Any, NamedTuple, cast
 
-from wgslice.errors import DeviceLostError, OutOfDeviceMemory
+from wgslice.errors import LOST, DeviceLostError, TranslatedErrors
 from wgslice.gpu.cffi_types import parse_types
 from wgslice.gpu.placeholder import Placeholder
-from wgslice.gpu.protocols import LOST, BindGroup, BoundRange, Buffer, BytesCopy, GPUDevice, Region, Texture
+from wgslice.gpu.protocols import BindGroup, BoundRange, Buffer, BytesCopy, GPUDevice, Region, Texture
 
 REFUSED = "wgpu or the driver refused a command; the device stays usable; `wgslice doctor` tests the driver"
 
@@ -268,37 +268,15 @@ def lease_class() -> Callable[[Buffer, Callable[[Buffer, Buffer], None]], Buffer
     return LeasedBuffer
 
 
-class TranslatedErrors:
-    """Context manager that raises Python or package errors for wgpu errors with known texts.
+def refusals() -> type[Exception]:
+    """Return the class of wgpu's errors, such as for an invalid shader."""
+    from wgpu import GPUError
 
-    Other errors of wgpu keep their type and get a note with the remedy.
-    """
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if error is None or not isinstance(error, refusals()):
-            return
-        # Frames of wgpu-py refer to the error: with them, buffers would live until garbage is collected.
-        error.__traceback__ = None
-        text = str(error)
-        if isinstance(error, MemoryError) or "Not enough memory left" in text:
-            raise OutOfDeviceMemory(
-                "the device has no memory left for this buffer: drop tensors that are no longer needed"
-            ) from error
-        if "device is lost" in text.lower():
-            raise DeviceLostError(LOST) from error
-        if "has been destroyed" in text:
-            raise ValueError(
-                "the buffer has been destroyed: upload the data again, and drop "
-                "references instead of calling destroy()"
-            ) from error
-        if not hasattr(error, "__notes__"):
-            error.add_note(REFUSED)
+    return cast("type[Exception]", GPUError)
 
 
-translated_errors = TranslatedErrors()  # without state, so that all threads share it
+# without state, so that all threads share it
+translated_errors = TranslatedErrors(refusals, "has been destroyed", REFUSED)
 
 
 @contextmanager
@@ -310,13 +288,6 @@ def refused_as_value(wgpu_device: GPUDevice) -> Iterator[None]:  # noqa: ARG001 
     except refusals() as error:
         *_, reason = str(error).partition("Caused by:")
         raise ValueError(f"wgpu refuses it: {' '.join(reason.split())}") from None
-
-
-def refusals() -> type[Exception]:
-    """Return the class of wgpu's errors, such as for an invalid shader."""
-    from wgpu import GPUError
-
-    return cast("type[Exception]", GPUError)
 
 
 # Interval between checks for the loss of the device. On Windows an interrupt arrives between two checks, on

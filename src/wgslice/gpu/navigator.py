@@ -21,8 +21,8 @@ from weakref import WeakSet
 
 import numpy as np
 
-from wgslice.errors import DeviceLostError
-from wgslice.gpu.protocols import LOST, BoundRange
+from wgslice.errors import LOST, DeviceLostError
+from wgslice.gpu.protocols import BoundRange
 from wgslice.packaged import packaged_text
 
 CANNOT_WAIT = (

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple, NewType, Protocol
 # Plain integers, faster to test than wgpu's flags; WebGPU fixes their values.
 COMPUTE_STAGE = 0x4  # visibility of a binding
 
-LOST = "the device is lost: request a new one and upload again"
-
 
 class BufferUsage:
     """Bits of a buffer's usage."""
