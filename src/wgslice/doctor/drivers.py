@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from wgslice.doctor.trials import SEED, difference
 from wgslice.gpu.device import Device
 from wgslice.gpu.host import refusals
-from wgslice.gpu.pipelines import READ, bind_group_layout
+from wgslice.gpu.pipelines import READ, Binding, KernelCall
+from wgslice.gpu.protocols import Place
+from wgslice.gpu.recording import Recorder
 from wgslice.gpu.sink import sink
 from wgslice.gpu.transfer import download
 from wgslice.packaged import packaged_text
@@ -74,30 +76,18 @@ def check_driver(device: Device) -> Iterator[DriverCheck]:
 
 def run(device: Device, name: str, words: Words) -> Words:
     """Run a kernel once, or after each of several bursts of writes, and read its results."""
-    wgpu_device = device.wgpu_device
-    layout = bind_group_layout(wgpu_device, READ, "storage", "storage")
-    pipeline = wgpu_device.create_compute_pipeline(
-        layout=wgpu_device.create_pipeline_layout(bind_group_layouts=[layout]),
-        compute={"module": wgpu_device.create_shader_module(label=name, code=CODE), "entry_point": name},
-    )
-    buffers = [sink().create_buffer(device, words.nbytes) for _ in range(3)]
-    entries = [
-        {"binding": number, "resource": {"buffer": buffer, "offset": 0, "size": words.nbytes}}
-        for number, buffer in enumerate(buffers)
-    ]
-    bind_group = wgpu_device.create_bind_group(layout=layout, entries=entries)
-    inputs, results, counters = buffers
+    buffers = inputs, results, counters = [sink().create_buffer(device, words.nbytes) for _ in range(3)]
+    bindings = tuple(Binding(number, number, 0, words.nbytes) for number in range(3))
+    call = KernelCall(CODE, name, (), (READ, "storage", "storage"), {}, bindings, (GROUPS, 1, 1))
+    pipelines = device.pipelines
+    dispatch = pipelines.bind(pipelines.bound(call), [*map(Place, buffers)])
     device.queue.write_buffer(counters, 0, words)
     for number in range(1, 1 + (SUBMISSIONS if name == "interleaved_writes" else 1)):
         for part in np.split(np.arange(GROUPS), WRITES):
             device.queue.write_buffer(inputs, int(part[0]) * SIZE * 4, words[part] * np.uint32(number))
-        encoder = sink().create_encoder(device)
-        compute_pass = encoder.begin_compute_pass()
-        compute_pass.set_pipeline(pipeline)
-        compute_pass.set_bind_group(0, bind_group)
-        compute_pass.dispatch_workgroups(GROUPS, 1, 1)
-        compute_pass.end()
-        sink().submit(device, encoder)
+        recorder = Recorder(device)
+        recorder.record([dispatch])
+        recorder.submit()
     found = np.empty_like(words)
     download(device, results, 0, found.reshape(-1).view(np.uint8))
     return found

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias, overload
 from wgslice.errors import named
 from wgslice.gpu.device import AnyDevice, checked_device
 from wgslice.gpu.recording import BoundCopy, BoundLayout, run_copy
-from wgslice.gpu.sink import Explaining, ListedSubmission, Listing, placeholder, using
+from wgslice.gpu.sink import Explaining, ListedSubmission, placeholder, using
 from wgslice.layout import Layout
 from wgslice.operators.compiled import CompiledOperator, Descriptor
 from wgslice.operators.compiled_textures import TextureDescriptor
@@ -237,17 +237,13 @@ def captured(call: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, 
     listing = Explaining()
     with using(listing):
         result = call(*args, **kwargs)
-    return result, explained_steps(listing)
-
-
-def explained_steps(listing: Listing) -> tuple[Step, ...]:
-    """What a call has listed, without its buffers and bytes."""
-    return tuple(
+    steps = (  # without buffers and bytes
         Submission(tuple(each.plan for each in step.recorded))
         if isinstance(step, ListedSubmission)
         else Upload(step.data.size, step.kept)
         for step in listing.steps
     )
+    return result, tuple(steps)
 
 
 def device_among(*more: Any, device: AnyDevice = None, **others: object) -> AnyDevice:
