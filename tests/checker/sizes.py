@@ -270,19 +270,6 @@ class LargeWindows(WindowsCase):
         columns = np.arange(COUNT) * 2 % (MARGIN + 1) + (np.arange(COUNT) % 3 - 1) * self.outside
         return np.stack([rows, columns, columns * 0], axis=1)
 
-    def moved(self) -> tuple[Elements, Elements]:
-        """Return the elements of the target and of the source."""
-        (height, breadth, channels), indices = self.picture.sizes, []
-        for axis, size in enumerate((ROWS, self.size)):
-            stride = self.strides[:, axis, None]
-            ahead = np.abs(stride) * np.arange(size)
-            indices.append(self.offsets[:, axis, None] + np.where(stride > 0, ahead, ahead[:, ::-1]))
-        y, x = indices[0][:, :, None, None], indices[1][:, None, :, None]
-        numbers = (y * breadth + x) * channels + np.arange(channels) + self.skip
-        inside = (y >= 0) & (y < height) & (x >= 0) & (x < breadth)
-        picture, batch = np.where(inside, numbers, NONE), elements_of(self.batch)
-        return (picture, batch) if self.inserts else (batch, picture)
-
 
 @dataclass(frozen=True)
 class LargeSized(SizedCase):

@@ -92,15 +92,15 @@ class WindowsCase:
 
     def moved(self) -> tuple[Elements, Elements]:
         """Return the elements of the target and of the source; none of the picture for indices outside."""
-        (height, breadth, _), indices = self.picture.sizes, []
+        (height, breadth, channels), indices = self.picture.sizes, []
         for axis, size in enumerate((ROWS, self.size)):
             stride = self.strides[:, axis, None]
             ahead = np.abs(stride) * np.arange(size)
             indices.append(self.offsets[:, axis, None] + np.where(stride > 0, ahead, ahead[:, ::-1]))
-        y, x = indices[0][:, :, None], indices[1][:, None]
+        y, x = indices[0][:, :, None, None], indices[1][:, None, :, None]
+        numbers = (y * breadth + x) * channels + np.arange(channels) + self.skip
         inside = (y >= 0) & (y < height) & (x >= 0) & (x < breadth)
-        numbers = np.pad(elements_of(self.picture), ((0, 1), (0, 0), (0, 0)), constant_values=NONE)
-        picture, batch = numbers[np.where(inside, y, height), x % breadth], elements_of(self.batch)
+        picture, batch = np.where(inside, numbers, NONE), elements_of(self.batch)
         return (picture, batch) if self.inserts else (batch, picture)
 
     def plan(self, limits: Limits, table: Table | None) -> Plan:
