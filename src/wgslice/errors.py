@@ -128,6 +128,27 @@ def fitted(remedy: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
     return decorate
 
 
+def public(remedy: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator of public functions as `fitted`, by which errors also begin with their names."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        operator = named(function.__name__)
+
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                with operator:
+                    return function(*args, **kwargs)
+            except TypeError as error:
+                if getattr(error.__traceback__, "tb_next", None) is None:  # the function has not begun
+                    check_fit(function, args, kwargs, remedy)
+                raise
+
+        return call
+
+    return decorate
+
+
 def check_fit(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], remedy: str
 ) -> None:

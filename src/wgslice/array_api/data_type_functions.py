@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from wgslice.arguments import MAX_RANK
 from wgslice.docstrings import NO_MEMORY, NO_TENSOR, UNREADABLE, documented
 from wgslice.dtypes import AnyDType, DType, element_dtype
-from wgslice.errors import fitted, named
+from wgslice.errors import fitted, named, public
 from wgslice.gpu.device import AnyDevice, Device, checked_device, default_device
 from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import check_tensor
@@ -92,15 +92,14 @@ def astype(
     from_=("dtype_like or Tensor", "A dtype, or a tensor for its own."),
     to=("dtype_like", "The other dtype."),
 )
-@fitted()
+@public()
 def can_cast(from_: DTypeLike | Tensor, to: DTypeLike, /) -> bool:
     """Return whether a type becomes another without loss, by NumPy's rules.
 
     >>> xp.can_cast(xp.int8, xp.int16), xp.can_cast(xp.float64, xp.float32)
     (True, False)
     """
-    with named("can_cast"):
-        return bool(np.can_cast(dtype_of(from_), element_dtype(to)))
+    return bool(np.can_cast(dtype_of(from_), element_dtype(to)))
 
 
 @documented(
@@ -111,20 +110,19 @@ def can_cast(from_: DTypeLike | Tensor, to: DTypeLike, /) -> bool:
     ("TypeError", "The dtype is not a floating-point one."),
     type=("dtype_like or Tensor", "A dtype, or a tensor for its own."),
 )
-@fitted()
+@public()
 def finfo(type: DTypeLike | Tensor, /) -> FloatInfo:
     """Return limits of a floating-point type, as Python's numbers.
 
     >>> xp.finfo(xp.float32).bits
     32
     """
-    with named("finfo"):
-        dtype = dtype_of(type)
-        if dtype.kind not in "fc":
-            raise TypeError(f"dtype {dtype}: must be a floating-point one; iinfo knows integers")
-        info: Any = np.finfo(cast("Any", dtype))
-        eps, most, least, normal = map(float, (info.eps, info.max, info.min, info.smallest_normal))
-        return FloatInfo(info.bits, eps, most, least, normal, info.dtype)
+    dtype = dtype_of(type)
+    if dtype.kind not in "fc":
+        raise TypeError(f"dtype {dtype}: must be a floating-point one; iinfo knows integers")
+    info: Any = np.finfo(cast("Any", dtype))
+    eps, most, least, normal = map(float, (info.eps, info.max, info.min, info.smallest_normal))
+    return FloatInfo(info.bits, eps, most, least, normal, info.dtype)
 
 
 @documented(
@@ -132,18 +130,17 @@ def finfo(type: DTypeLike | Tensor, /) -> FloatInfo:
     ("TypeError", "The dtype is not an integer one."),
     type=("dtype_like or Tensor", "A dtype, or a tensor for its own."),
 )
-@fitted()
+@public()
 def iinfo(type: DTypeLike | Tensor, /) -> np.iinfo[Any]:
     """Return limits of an integer type.
 
     >>> xp.iinfo(xp.uint8).max
     255
     """
-    with named("iinfo"):
-        dtype = dtype_of(type)
-        if dtype.kind not in "iu":
-            raise TypeError(f"dtype {dtype}: must be an integer one; finfo knows floating-point ones")
-        return np.iinfo(cast("Any", dtype))
+    dtype = dtype_of(type)
+    if dtype.kind not in "iu":
+        raise TypeError(f"dtype {dtype}: must be an integer one; finfo knows floating-point ones")
+    return np.iinfo(cast("Any", dtype))
 
 
 @documented(
@@ -153,24 +150,22 @@ def iinfo(type: DTypeLike | Tensor, /) -> np.iinfo[Any]:
     dtype=("dtype_like", "The dtype."),
     kind=("dtype_like, str or tuple", 'Another dtype, a kind such as "integral", or a tuple of these.'),
 )
-@fitted()
+@public()
 def isdtype(dtype: DTypeLike, kind: DTypeLike | str | tuple[DTypeLike | str, ...]) -> bool:
     """Return whether a dtype equals another, or is of a kind such as "integral", or any of a tuple of these.
 
     >>> xp.isdtype(xp.int8, "signed integer"), xp.isdtype(xp.int8, (xp.bool, "real floating"))
     (True, False)
     """
-    with named("isdtype"):
-        given = element_dtype(dtype)
-        kinds = kind if isinstance(kind, tuple) else (kind,)
-        for each in kinds:
-            if isinstance(each, str) and each not in KINDS:
-                known = ", ".join(map(repr, KINDS))
-                raise ValueError(f"kind = {each!r}: must be a dtype or one of {known}")
-        return any(
-            given.kind in KINDS[each] if isinstance(each, str) else given == element_dtype(each)
-            for each in kinds
-        )
+    given = element_dtype(dtype)
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    for each in kinds:
+        if isinstance(each, str) and each not in KINDS:
+            known = ", ".join(map(repr, KINDS))
+            raise ValueError(f"kind = {each!r}: must be a dtype or one of {known}")
+    return any(
+        given.kind in KINDS[each] if isinstance(each, str) else given == element_dtype(each) for each in kinds
+    )
 
 
 @documented(
@@ -179,19 +174,18 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | str | tuple[DTypeLike | str, ...
     ("ValueError", "There is neither a tensor nor a dtype."),
     arrays_and_dtypes=("Tensor, dtype_like or number", "At least one tensor or dtype."),
 )
-@fitted()
+@public()
 def result_type(*arrays_and_dtypes: Tensor | DTypeLike | complex) -> DType:
     """Return the dtype that arguments promote to, by NumPy's rules; Python's numbers adapt to the others.
 
     >>> xp.result_type(xp.uint8, xp.int8, 1)
     dtype('int16')
     """
-    with named("result_type"):
-        if all(map(is_pythons, arrays_and_dtypes)):
-            raise ValueError("name at least one tensor or dtype")
-        given: list[Any] = [each if is_pythons(each) else dtype_of(each) for each in arrays_and_dtypes]
-        found: DType = np.result_type(*given)
-        return found
+    if all(map(is_pythons, arrays_and_dtypes)):
+        raise ValueError("name at least one tensor or dtype")
+    given: list[Any] = [each if is_pythons(each) else dtype_of(each) for each in arrays_and_dtypes]
+    found: DType = np.result_type(*given)
+    return found
 
 
 def is_pythons(value: object) -> bool:

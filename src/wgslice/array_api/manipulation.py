@@ -10,7 +10,7 @@ import numpy as np
 from wgslice.arguments import OneOrMore
 from wgslice.array_api.data_type_functions import result_type
 from wgslice.docstrings import COPYING, NO_AXIS, NO_TENSOR, VIEW, VIEWING, documented, documented_as
-from wgslice.errors import fitted, named
+from wgslice.errors import fitted, named, public
 from wgslice.numpy_protocol import joining, moving, taking
 from wgslice.numpy_protocol.joining import unstack
 from wgslice.numpy_protocol.matrices import tril, triu
@@ -52,15 +52,14 @@ __all__ = [
     ("ValueError", "The shapes do not broadcast together."),
     shapes=("tuple of int", "Sizes of each tensor."),
 )
-@fitted()
+@public()
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape that all broadcast to.
 
     >>> xp.broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
-    with named("broadcast_shapes"):
-        return np.broadcast_shapes(*shapes)
+    return np.broadcast_shapes(*shapes)
 
 
 @documented_as(views.broadcast_to)
@@ -81,7 +80,7 @@ def broadcast_to(x: Tensor, /, shape: OneOrMore) -> Tensor:
     arrays=("Tensor", "Coordinates of rank 1 or 0, of one dtype."),
     indexing=('{"xy", "ij"}', "Whether the first coordinate varies along the second dimension or the first."),
 )
-@fitted()
+@public()
 def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, ...]:
     """View coordinates of rank 1 or 0, of one dtype, in the grid that they span, read-only.
 
@@ -89,15 +88,14 @@ def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Ten
     array([[1, 1],
            [2, 2]])
     """
-    with named("meshgrid"):
-        for number, array in enumerate(arrays):
-            check_tensor(f"arrays[{number}]", array)
-            if array.ndim > 1:
-                raise ValueError(f"arrays[{number}] has rank {array.ndim}: must have rank 1")
-        dtypes = sorted({str(array.dtype) for array in arrays})
-        if len(dtypes) > 1:
-            raise ValueError(f"arrays have dtypes {' and '.join(dtypes)}: they must have one")
-        return tuple(views.grid(arrays, indexing))
+    for number, array in enumerate(arrays):
+        check_tensor(f"arrays[{number}]", array)
+        if array.ndim > 1:
+            raise ValueError(f"arrays[{number}] has rank {array.ndim}: must have rank 1")
+    dtypes = sorted({str(array.dtype) for array in arrays})
+    if len(dtypes) > 1:
+        raise ValueError(f"arrays have dtypes {' and '.join(dtypes)}: they must have one")
+    return tuple(views.grid(arrays, indexing))
 
 
 @documented_as(joining.concat)
@@ -155,16 +153,15 @@ def flip(x: Tensor, /, *, axis: OneOrMore | None = None) -> Tensor:
     ("ValueError", "`x` has fewer than 2 dimensions."),
     x=("Tensor", "Of rank 2 to 8 and any dtype."),
 )
-@fitted()
+@public()
 def matrix_transpose(x: Tensor, /) -> Tensor:
     """View matrices `(…, m, n)` as `(…, n, m)`.
 
     >>> xp.matrix_transpose(xp.asarray([[1, 2, 3]])).shape
     (3, 1)
     """
-    with named("matrix_transpose"):
-        check_tensor("x", x)
-        return x.mT
+    check_tensor("x", x)
+    return x.mT
 
 
 @documented_as(views.moveaxis)
@@ -183,16 +180,15 @@ def moveaxis(x: Tensor, source: OneOrMore, destination: OneOrMore, /) -> Tensor:
     ("ValueError", "A dimension is missing."),
     axes=("sequence of int", "The dimensions of `x` in the order of the result, each once."),
 )
-@fitted()
+@public()
 def permute_dims(x: Tensor, /, axes: OneOrMore) -> Tensor:
     """View a tensor with its dimensions in another order.
 
     >>> xp.permute_dims(xp.zeros((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
     """
-    with named("permute_dims"):
-        check_tensor("x", x)
-        return views.permute(x, axes=axes)
+    check_tensor("x", x)
+    return views.permute(x, axes=axes)
 
 
 @documented(
@@ -306,7 +302,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: SupportsIndex = -1) 
     x1=("Tensor or number", "Elements where the mask is true."),
     x2=("Tensor or number", "Elements where the mask is false."),
 )
-@fitted()
+@public()
 def where(condition: Tensor, x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
     """Copy elements of `x1` where a mask is true, else of `x2`, broadcast together.
 
@@ -315,23 +311,21 @@ def where(condition: Tensor, x1: Tensor | complex, x2: Tensor | complex, /) -> T
     >>> xp.where(xp.asarray([True, False]), xp.asarray([1, 2]), 0).numpy()
     array([1, 0])
     """
-    with named("where"):
-        check_tensor("condition", condition)
-        if condition.dtype != np.bool_:
-            raise TypeError(f"condition has dtype {condition.dtype}: must be bool")
-        tensors = [each for each in (x1, x2) if isinstance(each, Tensor)]
-        if not tensors:
-            raise TypeError("x1 or x2 must be a Tensor")
-        dtype, device = tensors[0].dtype, max(tensors, key=lambda each: each.ndim > 0).device
-        if tensors[-1].dtype != dtype:
-            raise TypeError(f"x1 has dtype {dtype}, x2 {tensors[-1].dtype}: must be equal")
-        shape = np.broadcast_shapes(condition.shape, *(each.shape for each in tensors))
-        result_type(x1, x2)  # refuses an argument that is neither a tensor nor a number
-        chosen, other = (
-            each.to_device(device) if isinstance(each, Tensor) and each.ndim == 0 else each
-            for each in (x1, x2)
-        )
-        result = full(shape, other, dtype, device=device)
-        value = chosen if isinstance(chosen, Tensor) else as_assigned(chosen, dtype)
-        copy_where(result, value, condition.to_device(device))
-        return result
+    check_tensor("condition", condition)
+    if condition.dtype != np.bool_:
+        raise TypeError(f"condition has dtype {condition.dtype}: must be bool")
+    tensors = [each for each in (x1, x2) if isinstance(each, Tensor)]
+    if not tensors:
+        raise TypeError("x1 or x2 must be a Tensor")
+    dtype, device = tensors[0].dtype, max(tensors, key=lambda each: each.ndim > 0).device
+    if tensors[-1].dtype != dtype:
+        raise TypeError(f"x1 has dtype {dtype}, x2 {tensors[-1].dtype}: must be equal")
+    shape = np.broadcast_shapes(condition.shape, *(each.shape for each in tensors))
+    result_type(x1, x2)  # refuses an argument that is neither a tensor nor a number
+    chosen, other = (
+        each.to_device(device) if isinstance(each, Tensor) and each.ndim == 0 else each for each in (x1, x2)
+    )
+    result = full(shape, other, dtype, device=device)
+    value = chosen if isinstance(chosen, Tensor) else as_assigned(chosen, dtype)
+    copy_where(result, value, condition.to_device(device))
+    return result

@@ -11,7 +11,7 @@ import numpy as np
 from wgslice.arguments import OneOrMore, checked_shape, distinct_axes, one_or_more
 from wgslice.docstrings import NO_AXIS, NO_TENSOR, documented
 from wgslice.dtypes import DType
-from wgslice.errors import fitted, named
+from wgslice.errors import public
 from wgslice.layout import Layout
 from wgslice.layout_rules import unsqueezed
 from wgslice.numpy_protocol import copies as rules
@@ -21,7 +21,7 @@ from wgslice.tensors.placed import check_no_sequence, check_tensor, viewed
 from wgslice.tensors.tensor import Tensor
 
 
-@fitted()
+@public()
 def concat(arrays: Iterable[Tensor], axis: SupportsIndex | None = 0) -> Tensor:
     """Join tensors along a dimension; the semantics are those of `numpy.concatenate`.
 
@@ -54,11 +54,10 @@ def concat(arrays: Iterable[Tensor], axis: SupportsIndex | None = 0) -> Tensor:
     array([[0, 1, 2, 2, 0],
            [3, 4, 5, 5, 3]])
     """
-    with named("concat"):
-        return concatenated(arrays, axis)
+    return concatenated(arrays, axis)
 
 
-@fitted()
+@public()
 def stack(arrays: Iterable[Tensor], axis: SupportsIndex = 0) -> Tensor:
     """Join tensors along a new dimension; the semantics are those of `numpy.stack`.
 
@@ -88,8 +87,7 @@ def stack(arrays: Iterable[Tensor], axis: SupportsIndex = 0) -> Tensor:
            [1, 1],
            [2, 0]])
     """
-    with named("stack"):
-        return stacked(arrays, axis)
+    return stacked(arrays, axis)
 
 
 def concatenated(
@@ -160,21 +158,20 @@ def alike(arrays: Iterable[Tensor]) -> list[Tensor]:
 
 
 @documented(("tuple of Tensor", "Views, one of each index."), NO_TENSOR, NO_AXIS)
-@fitted()
+@public()
 def unstack(x: Tensor, /, *, axis: SupportsIndex = 0) -> tuple[Tensor, ...]:
     """View each index along a dimension, without that dimension.
 
     >>> xp.unstack(xp.asarray([[1, 2], [3, 4]]))[1].numpy()
     array([3, 4])
     """
-    with named("unstack"):
-        check_tensor("x", x)
-        (along,) = distinct_axes("axis", axis, x.ndim)
-        others = [axis for axis in range(x.ndim) if axis != along]
-        return tuple(viewed(x, x.layout.permuted([along, *others])))
+    check_tensor("x", x)
+    (along,) = distinct_axes("axis", axis, x.ndim)
+    others = [axis for axis in range(x.ndim) if axis != along]
+    return tuple(viewed(x, x.layout.permuted([along, *others])))
 
 
-@fitted()
+@public()
 def split(x: Tensor, indices_or_sections: OneOrMore, axis: SupportsIndex = 0) -> list[Tensor]:
     """Split a tensor into views along a dimension; the semantics are those of `numpy.split`.
 
@@ -210,26 +207,25 @@ def split(x: Tensor, indices_or_sections: OneOrMore, axis: SupportsIndex = 0) ->
     >>> [part.shape for part in wg.split(q, [1], axis=0)]
     [(1, 2), (1, 2)]
     """
-    with named("split"):
-        check_tensor("x", x)
-        (along,) = distinct_axes("axis", axis, x.ndim)
-        size = x.shape[along]
-        check_no_sequence(indices_or_sections)
-        if np.ndim(indices_or_sections) == 0:  # type: ignore[arg-type]  # of anything
-            (sections,) = one_or_more("indices_or_sections", indices_or_sections)
-            if sections < 1 or size % sections:
-                raise ValueError(
-                    f"indices_or_sections = {sections}: must divide the size {size} of axis {along}; or give "
-                    "the indices to split at"
-                )
-            bounds = [size // sections * number for number in range(sections + 1)]
-        else:
-            bounds = [0, *one_or_more("indices_or_sections", indices_or_sections), size]
-        whole = [range(each) for each in x.shape]
-        return [
-            viewed(x, x.layout.select([*whole[:along], whole[along][slice(*cut)], *whole[along + 1 :]]))
-            for cut in pairwise(bounds)
-        ]
+    check_tensor("x", x)
+    (along,) = distinct_axes("axis", axis, x.ndim)
+    size = x.shape[along]
+    check_no_sequence(indices_or_sections)
+    if np.ndim(indices_or_sections) == 0:  # type: ignore[arg-type]  # of anything
+        (sections,) = one_or_more("indices_or_sections", indices_or_sections)
+        if sections < 1 or size % sections:
+            raise ValueError(
+                f"indices_or_sections = {sections}: must divide the size {size} of axis {along}; or give "
+                "the indices to split at"
+            )
+        bounds = [size // sections * number for number in range(sections + 1)]
+    else:
+        bounds = [0, *one_or_more("indices_or_sections", indices_or_sections), size]
+    whole = [range(each) for each in x.shape]
+    return [
+        viewed(x, x.layout.select([*whole[:along], whole[along][slice(*cut)], *whole[along + 1 :]]))
+        for cut in pairwise(bounds)
+    ]
 
 
 def tensors_of(

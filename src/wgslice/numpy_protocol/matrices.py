@@ -7,7 +7,7 @@ from typing import SupportsIndex
 from wgslice import layout_rules
 from wgslice.arguments import checked_shape, integer
 from wgslice.docstrings import COPYING, MATRICES, documented
-from wgslice.errors import fitted, named
+from wgslice.errors import public
 from wgslice.layout_rules import repeated_to, reshaped
 from wgslice.numpy_protocol import copies as rules
 from wgslice.numpy_protocol.copies import Copies
@@ -17,7 +17,7 @@ from wgslice.tensors.tensor import Tensor
 
 
 @documented(*COPYING, x=MATRICES)
-@fitted()
+@public()
 def tril(x: Tensor, /, *, k: SupportsIndex = 0) -> Tensor:
     """Copy the lower triangle of matrices `(…, m, n)`, with zeros above the diagonal `k`.
 
@@ -25,12 +25,11 @@ def tril(x: Tensor, /, *, k: SupportsIndex = 0) -> Tensor:
     array([[1, 0],
            [1, 1]])
     """
-    with named("tril"):
-        return triangle(x, k, upper=False)
+    return triangle(x, k, upper=False)
 
 
 @documented(*COPYING, x=MATRICES)
-@fitted()
+@public()
 def triu(x: Tensor, /, *, k: SupportsIndex = 0) -> Tensor:
     """Copy the upper triangle of matrices `(…, m, n)`, with zeros below the diagonal `k`.
 
@@ -38,8 +37,7 @@ def triu(x: Tensor, /, *, k: SupportsIndex = 0) -> Tensor:
     array([[1, 1],
            [0, 1]])
     """
-    with named("triu"):
-        return triangle(x, k, upper=True)
+    return triangle(x, k, upper=True)
 
 
 def triangle(x: Tensor, k: SupportsIndex, *, upper: bool) -> Tensor:

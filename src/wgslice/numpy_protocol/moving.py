@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wgslice.arguments import OneOrMore, checked_shape, distinct_axes, flat_integers, one_or_more
 from wgslice.dtypes import check_same_dtype
-from wgslice.errors import ComputationRefused, fitted, named
+from wgslice.errors import ComputationRefused, named, public
 from wgslice.layout import Layout
 from wgslice.layout_rules import (
     MODES,
@@ -39,7 +39,7 @@ from wgslice.tensors.placed import (
 from wgslice.tensors.tensor import Tensor
 
 
-@fitted()
+@public()
 def pad(
     x: Tensor,
     pad_width: ArrayLike | Mapping[SupportsIndex, Any],
@@ -98,37 +98,34 @@ def pad(
     >>> wg.pad(x, (-1, 2), interior=1, constant_values=9).numpy()
     array([9, 2, 9, 3, 9, 9])
     """
-    with named("pad"):
-        check_tensor("x", x)
-        if mode not in MODES and mode not in FILLED:
-            known = ", ".join(map(repr, (*FILLED, *MODES)))
-            if callable(mode) or mode in ("linear_ramp", "maximum", "mean", "median", "minimum"):
-                raise ComputationRefused(
-                    f"mode = {mode!r} computes: must be one of {known}; or pad x.numpy()"
-                )
-            raise ValueError(f"mode = {mode!r}: must be one of {known}")
-        widths = checked_widths(pad_width, x.ndim)
-        given = one_or_more("interior", interior)
-        if len(given) not in (1, x.ndim) or min(given, default=0) < 0 or (any(given) and mode in MODES):
-            raise ValueError(
-                f"interior = {interior} with mode = {mode!r}: must be one number or {x.ndim}, at least 0, "
-                f"and 0 but for modes {' and '.join(map(repr, FILLED))}"
-            )
-        between = given if len(given) == x.ndim else given * x.ndim
-        spreads = [spread(*each) for each in zip(x.shape, widths, between, strict=True)]
-        for axis, each in enumerate(spreads):
-            if each.size < 0:
-                raise ValueError(f"pad_width[{axis}] = {widths[axis]}: crops more than dimension {axis} has")
-        sizes = checked_shape(each.size for each in spreads)
-        source = viewed(x, x.layout.select([each.read for each in spreads]))
-        if mode in MODES:
-            added = [(max(before, 0), max(behind, 0)) for before, behind in widths]
-            segmented = [padded(mode, size, *width) for size, width in zip(source.shape, added, strict=True)]
-            return in_segments(source, segmented)
-        constants = None if mode == "empty" else constants_of(x, constant_values, one=any(between))
-        inner = [each.written for each in spreads]
-        with Copies([x]) as copies:
-            return rules.with_border(copies, source, source.layout, sizes, inner, constants)
+    check_tensor("x", x)
+    if mode not in MODES and mode not in FILLED:
+        known = ", ".join(map(repr, (*FILLED, *MODES)))
+        if callable(mode) or mode in ("linear_ramp", "maximum", "mean", "median", "minimum"):
+            raise ComputationRefused(f"mode = {mode!r} computes: must be one of {known}; or pad x.numpy()")
+        raise ValueError(f"mode = {mode!r}: must be one of {known}")
+    widths = checked_widths(pad_width, x.ndim)
+    given = one_or_more("interior", interior)
+    if len(given) not in (1, x.ndim) or min(given, default=0) < 0 or (any(given) and mode in MODES):
+        raise ValueError(
+            f"interior = {interior} with mode = {mode!r}: must be one number or {x.ndim}, at least 0, "
+            f"and 0 but for modes {' and '.join(map(repr, FILLED))}"
+        )
+    between = given if len(given) == x.ndim else given * x.ndim
+    spreads = [spread(*each) for each in zip(x.shape, widths, between, strict=True)]
+    for axis, each in enumerate(spreads):
+        if each.size < 0:
+            raise ValueError(f"pad_width[{axis}] = {widths[axis]}: crops more than dimension {axis} has")
+    sizes = checked_shape(each.size for each in spreads)
+    source = viewed(x, x.layout.select([each.read for each in spreads]))
+    if mode in MODES:
+        added = [(max(before, 0), max(behind, 0)) for before, behind in widths]
+        segmented = [padded(mode, size, *width) for size, width in zip(source.shape, added, strict=True)]
+        return in_segments(source, segmented)
+    constants = None if mode == "empty" else constants_of(x, constant_values, one=any(between))
+    inner = [each.written for each in spreads]
+    with Copies([x]) as copies:
+        return rules.with_border(copies, source, source.layout, sizes, inner, constants)
 
 
 FILLED = "constant", "empty"  # modes whose border repeats no elements
@@ -187,7 +184,7 @@ def checked_widths(pad_width: ArrayLike | Mapping[SupportsIndex, Any], rank: int
     return [(before, behind) for before, behind in np.broadcast_to(given, (rank, 2)).tolist()]
 
 
-@fitted()
+@public()
 def roll(x: Tensor, shift: OneOrMore, axis: OneOrMore | None = None) -> Tensor:
     """Shift elements cyclically; the semantics are those of `numpy.roll`.
 
@@ -221,31 +218,30 @@ def roll(x: Tensor, shift: OneOrMore, axis: OneOrMore | None = None) -> Tensor:
     array([[2, 0, 1],
            [5, 3, 4]])
     """
-    with named("roll"):
-        check_tensor("x", x)
-        axes = () if axis is None else each_axis("axis", axis, x.ndim)
-        check_no_sequence(shift)
-        shifts = flat_integers("shift", shift)
-        if axis is None:
-            found, flat = [], reshaped(x.layout, [x.size])
-            if flat is None:
-                flat = Layout.packed([x.size])
-                found = [Stage(flat.sizes, [(x.layout, Layout.packed(x.shape))])]
-            with Copies([x]) as copies:
-                shifted = rules.staged(copies, x, [*found, *stages(flat, [rolled(x.size, sum(shifts))])])
-            return viewed(shifted, Layout.packed(x.shape))
-        if len(axes) == 1:
-            axes *= len(shifts)
-        if len(shifts) == 1:
-            shifts *= len(axes)
-        if len(axes) != len(shifts):
-            raise ValueError(
-                f"shift has {len(shifts)} numbers, axis {len(axes)}: must be equal, or one of them 1"
-            )
-        totals = [0] * x.ndim
-        for along, positions in zip(axes, shifts, strict=True):
-            totals[along] += positions
-        return in_segments(x, list(map(rolled, x.shape, totals)))
+    check_tensor("x", x)
+    axes = () if axis is None else each_axis("axis", axis, x.ndim)
+    check_no_sequence(shift)
+    shifts = flat_integers("shift", shift)
+    if axis is None:
+        found, flat = [], reshaped(x.layout, [x.size])
+        if flat is None:
+            flat = Layout.packed([x.size])
+            found = [Stage(flat.sizes, [(x.layout, Layout.packed(x.shape))])]
+        with Copies([x]) as copies:
+            shifted = rules.staged(copies, x, [*found, *stages(flat, [rolled(x.size, sum(shifts))])])
+        return viewed(shifted, Layout.packed(x.shape))
+    if len(axes) == 1:
+        axes *= len(shifts)
+    if len(shifts) == 1:
+        shifts *= len(axes)
+    if len(axes) != len(shifts):
+        raise ValueError(
+            f"shift has {len(shifts)} numbers, axis {len(axes)}: must be equal, or one of them 1"
+        )
+    totals = [0] * x.ndim
+    for along, positions in zip(axes, shifts, strict=True):
+        totals[along] += positions
+    return in_segments(x, list(map(rolled, x.shape, totals)))
 
 
 def each_axis(name: str, axes: OneOrMore, rank: int) -> tuple[int, ...]:
@@ -293,7 +289,7 @@ def indices_of(segments: Sequence[Segment]) -> NDArray[np.int64]:
     return found
 
 
-@fitted()
+@public()
 def tile(x: Tensor, repetitions: OneOrMore) -> Tensor:
     """Repeat a tensor along its dimensions; the semantics are those of `numpy.tile`.
 
@@ -322,20 +318,19 @@ def tile(x: Tensor, repetitions: OneOrMore) -> Tensor:
     array([[1, 2, 1, 2],
            [1, 2, 1, 2]])
     """
-    with named("tile"):
-        check_tensor("x", x)
-        check_no_sequence(repetitions)
-        counts = one_or_more("repetitions", repetitions)
-        rank = max(x.ndim, len(counts))
-        counts = (1,) * (rank - len(counts)) + counts
-        layout = unsqueezed(x.layout, range(rank - x.ndim))
-        if any(size * count < 0 for size, count in zip(layout.sizes, counts, strict=True)):
-            raise ValueError(f"repetitions = {counts}: must not be negative")
-        with Copies([x]) as copies:
-            return rules.tile(copies, x, layout, counts)
+    check_tensor("x", x)
+    check_no_sequence(repetitions)
+    counts = one_or_more("repetitions", repetitions)
+    rank = max(x.ndim, len(counts))
+    counts = (1,) * (rank - len(counts)) + counts
+    layout = unsqueezed(x.layout, range(rank - x.ndim))
+    if any(size * count < 0 for size, count in zip(layout.sizes, counts, strict=True)):
+        raise ValueError(f"repetitions = {counts}: must not be negative")
+    with Copies([x]) as copies:
+        return rules.tile(copies, x, layout, counts)
 
 
-@fitted()
+@public()
 def repeat(x: Tensor, repeats: OneOrMore, axis: SupportsIndex | None = None) -> Tensor:
     """Repeat each element; the semantics are those of `numpy.repeat`.
 
@@ -372,35 +367,32 @@ def repeat(x: Tensor, repeats: OneOrMore, axis: SupportsIndex | None = None) -> 
     array([[1, 1, 2, 2],
            [3, 3, 4, 4]])
     """
-    with named("repeat"):
-        check_tensor("x", x)
-        if isinstance(repeats, Tensor):
-            raise TypeError(
-                "repeats is a Tensor: the size of the result depends on its elements, so read it back first: "
-                "repeats.numpy()"
-            )
-        check_no_sequence(repeats)
-        counts = flat_integers("repeats", repeats)
-        if axis is not None and x.ndim == 0:
-            x = x[None]  # one element in one dimension, as in NumPy
-        along = None if axis is None else distinct_axes("axis", axis, x.ndim)[0]
-        size = x.size if along is None else x.shape[along]
-        if len(counts) not in (1, size):
-            raise ValueError(
-                f"repeats has {len(counts)} numbers: must be one, or {size}, one for each element"
-            )
-        if size and min(counts) < 0:
-            raise ValueError(f"repeats = {counts}: must not be negative")
-        if len(counts) != 1:
-            indices = np.repeat(np.arange(size), counts)
-            return x.reshape(-1)[indices] if along is None else x[(*[slice(None)] * along, indices)]
-        (count,) = counts
-        after = x.ndim if along is None else along + 1
-        sizes = (*x.shape[:after], count, *x.shape[after:])
-        shape = [*x.shape[:along], size * count, *x.shape[after:]] if along is not None else [size * count]
-        with Copies([x]) as copies:
-            result = copies.empty(checked_shape(shape), x.dtype)
-            if size and count:  # one copy, with a broadcast dimension after the one that grows
-                strides = (*x.strides[:after], 0, *x.strides[after:])
-                copies.copy(x, Layout.of(sizes, strides, x.layout.offset), result, Layout.packed(sizes))
-            return result
+    check_tensor("x", x)
+    if isinstance(repeats, Tensor):
+        raise TypeError(
+            "repeats is a Tensor: the size of the result depends on its elements, so read it back first: "
+            "repeats.numpy()"
+        )
+    check_no_sequence(repeats)
+    counts = flat_integers("repeats", repeats)
+    if axis is not None and x.ndim == 0:
+        x = x[None]  # one element in one dimension, as in NumPy
+    along = None if axis is None else distinct_axes("axis", axis, x.ndim)[0]
+    size = x.size if along is None else x.shape[along]
+    if len(counts) not in (1, size):
+        raise ValueError(f"repeats has {len(counts)} numbers: must be one, or {size}, one for each element")
+    if size and min(counts) < 0:
+        raise ValueError(f"repeats = {counts}: must not be negative")
+    if len(counts) != 1:
+        indices = np.repeat(np.arange(size), counts)
+        return x.reshape(-1)[indices] if along is None else x[(*[slice(None)] * along, indices)]
+    (count,) = counts
+    after = x.ndim if along is None else along + 1
+    sizes = (*x.shape[:after], count, *x.shape[after:])
+    shape = [*x.shape[:along], size * count, *x.shape[after:]] if along is not None else [size * count]
+    with Copies([x]) as copies:
+        result = copies.empty(checked_shape(shape), x.dtype)
+        if size and count:  # one copy, with a broadcast dimension after the one that grows
+            strides = (*x.strides[:after], 0, *x.strides[after:])
+            copies.copy(x, Layout.of(sizes, strides, x.layout.offset), result, Layout.packed(sizes))
+        return result

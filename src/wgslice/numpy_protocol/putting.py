@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wgslice.arguments import distinct_axes
-from wgslice.errors import fitted, named
+from wgslice.errors import named, public
 from wgslice.layout_rules import reshaped
 from wgslice.numpy_protocol.taking import along_axis, as_indices
 from wgslice.tensors.assignment import assign
@@ -18,7 +18,7 @@ from wgslice.tensors.tensor import Tensor
 Repeated: TypeAlias = Literal["last", "refuse", "disjoint"]
 
 
-@fitted()
+@public()
 def put(
     x: Tensor,
     indices: Tensor | ArrayLike,
@@ -74,15 +74,14 @@ def put(
     array([[2, 0, 0, 5],
            [2, 0, 0, 5]], dtype=int32)
     """
-    with named("put"):
-        check_tensor("x", x, written=True)
-        along = distinct_axes("axis", axis, x.ndim)[0]
-        places = as_indices(indices)
-        if overlap not in get_args(Repeated):
-            raise ValueError(f"overlap = {overlap!r}: must be 'last', 'refuse' or 'disjoint'")
-        if overlap == "refuse":
-            check_distinct(places, x.shape[along])
-        assign(x, (*[slice(None)] * along, places), values, disjoint=overlap != "last")
+    check_tensor("x", x, written=True)
+    along = distinct_axes("axis", axis, x.ndim)[0]
+    places = as_indices(indices)
+    if overlap not in get_args(Repeated):
+        raise ValueError(f"overlap = {overlap!r}: must be 'last', 'refuse' or 'disjoint'")
+    if overlap == "refuse":
+        check_distinct(places, x.shape[along])
+    assign(x, (*[slice(None)] * along, places), values, disjoint=overlap != "last")
 
 
 def put_along_axis(

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wgslice.arguments import distinct_axes, int64_of
 from wgslice.dialects.advanced import AdvancedSelection, non_negative
-from wgslice.errors import fitted, named
+from wgslice.errors import named, public
 from wgslice.operators.binding import output_for
 from wgslice.tensors.indexing import indices_held, run_indexed, selected
 from wgslice.tensors.methods import packed_copy
@@ -17,7 +17,7 @@ from wgslice.tensors.placed import check_no_sequence, check_of_numbers, check_te
 from wgslice.tensors.tensor import Tensor
 
 
-@fitted()
+@public()
 def take(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = None) -> Tensor:
     """Gather elements at indices along a dimension; the semantics are those of `numpy.take`.
 
@@ -59,8 +59,7 @@ def take(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = No
            [ 6,  4],
            [10,  8]])
     """
-    with named("take"):
-        return taken(x, indices, axis)
+    return taken(x, indices, axis)
 
 
 def taken(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wgslice.arguments import Integers
-from wgslice.errors import fitted, named
+from wgslice.errors import named, public
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import BoundCopy, run_copy
 from wgslice.layout_rules import unsqueezed
@@ -160,7 +160,7 @@ def extract_windows(
     outside: Literal["refuse", "clamp"] | None = None,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> list[Tensor]: ...
-@fitted()
+@public()
 def extract_windows(
     x: Tensor,
     offsets: ArrayLike | Tensor,
@@ -231,20 +231,19 @@ def extract_windows(
     >>> [window.tolist() for window in wg.extract_windows(x, [[0], [5]], sizes=[[2], [4]])]
     [[0, 1], [5, 6, 7, 8]]
     """
-    with named("extract_windows"):
-        check_tensor("x", x)
-        filled = None if fill is None else repeated_bytes(fill, x.dtype)
-        table = OnGpu(offsets.shape, offsets.dtype) if isinstance(offsets, Tensor) else offsets
-        if are_per_window(sizes):
-            return extract_sized(x, offsets, sizes, strides, filled, outside, out)
-        windows, planner, planning = prepared_extraction(table, x.shape, sizes, strides, filled, outside)
-        on_gpu = offsets.bound_layout if isinstance(offsets, Tensor) and windows.offsets is None else None
-        expected = windows.count, *windows.sizes[: x.ndim]
-        output = output_for(x, expected, out, behind=", windows first", zeroed=False)
-        source, target = (x, output) if x.ndim else (x[None], output[:, None])
-        written = target.bound_layout._replace(fresh=out is None)
-        run_copy(x.device, BoundCopy(source.bound_layout, written, planner, on_gpu, planning))
-        return output
+    check_tensor("x", x)
+    filled = None if fill is None else repeated_bytes(fill, x.dtype)
+    table = OnGpu(offsets.shape, offsets.dtype) if isinstance(offsets, Tensor) else offsets
+    if are_per_window(sizes):
+        return extract_sized(x, offsets, sizes, strides, filled, outside, out)
+    windows, planner, planning = prepared_extraction(table, x.shape, sizes, strides, filled, outside)
+    on_gpu = offsets.bound_layout if isinstance(offsets, Tensor) and windows.offsets is None else None
+    expected = windows.count, *windows.sizes[: x.ndim]
+    output = output_for(x, expected, out, behind=", windows first", zeroed=False)
+    source, target = (x, output) if x.ndim else (x[None], output[:, None])
+    written = target.bound_layout._replace(fresh=out is None)
+    run_copy(x.device, BoundCopy(source.bound_layout, written, planner, on_gpu, planning))
+    return output
 
 
 @cached_by_value

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wgslice.errors import fitted, named
+from wgslice.errors import named, public
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import BoundCopy, run_copy
 from wgslice.layout_rules import unsqueezed
@@ -150,7 +150,7 @@ def hinting(function: Callable[Arguments, None]) -> Callable[Arguments, None]:
 
 
 @hinting
-@fitted()
+@public()
 def insert_windows(
     x: Tensor,
     offsets: ArrayLike | Tensor,
@@ -222,22 +222,21 @@ def insert_windows(
     >>> x.numpy()
     array([7, 6, 5, 4, 8, 9, 9, 2, 3, 0])
     """
-    with named("insert_windows"):
-        listed = listed_windows(windows)
-        if listed is not None:
-            check_tensor("x", x)
-            insert_sized(x, offsets, listed, strides, overlap, outside)
-            return
-        check_order(x, offsets, windows)
+    listed = listed_windows(windows)
+    if listed is not None:
         check_tensor("x", x)
-        given = windows if isinstance(windows, Tensor) else as_copied(windows, x.dtype)
-        check_destination(x, given.dtype)
-        table = OnGpu(offsets.shape, offsets.dtype) if isinstance(offsets, Tensor) else offsets
-        boxes, planner, planning = prepared_insertion(overlap, table, given.shape, x.shape, strides, outside)
-        on_gpu = offsets.bound_layout if isinstance(offsets, Tensor) and boxes.offsets is None else None
-        batch, target = (given, x) if x.ndim else (given[:, None], x[None])
-        source = batch.bound_layout if isinstance(batch, Tensor) else uploaded(x.device, batch)
-        run_copy(x.device, BoundCopy(source, target.bound_layout, planner, on_gpu, planning))
+        insert_sized(x, offsets, listed, strides, overlap, outside)
+        return
+    check_order(x, offsets, windows)
+    check_tensor("x", x)
+    given = windows if isinstance(windows, Tensor) else as_copied(windows, x.dtype)
+    check_destination(x, given.dtype)
+    table = OnGpu(offsets.shape, offsets.dtype) if isinstance(offsets, Tensor) else offsets
+    boxes, planner, planning = prepared_insertion(overlap, table, given.shape, x.shape, strides, outside)
+    on_gpu = offsets.bound_layout if isinstance(offsets, Tensor) and boxes.offsets is None else None
+    batch, target = (given, x) if x.ndim else (given[:, None], x[None])
+    source = batch.bound_layout if isinstance(batch, Tensor) else uploaded(x.device, batch)
+    run_copy(x.device, BoundCopy(source, target.bound_layout, planner, on_gpu, planning))
 
 
 @cached_by_value

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wgslice.arguments import I32_MAX, I32_MIN, Integers, integers
 from wgslice.dtypes import DType, check_same_dtype
-from wgslice.errors import NoKernelError, WindowError, fitted, named
+from wgslice.errors import NoKernelError, WindowError, named, public
 from wgslice.gpu.device import Device, check_usable
 from wgslice.gpu.recording import BoundCopy, BoundLayout, planned_anew, run_copies, run_copy
 from wgslice.layout import Layout
@@ -388,7 +388,7 @@ def gathered(
 # padding
 
 
-@fitted()
+@public()
 def pad_windows(
     windows: Sequence[Tensor | ArrayLike], size: Integers | None = None, *, fill: Any = 0
 ) -> Tensor:
@@ -425,30 +425,29 @@ def pad_windows(
            [ 4, -1, -1],
            [ 5,  6, -1]])
     """
-    with named("pad_windows"):
-        given = list(windows)
-        first = next((each for each in given if isinstance(each, Tensor)), None)
-        if first is None:
-            raise ValueError("no tensor among the windows: numpy.asarray pads arrays on the host")
-        listed = checked_windows(first, given)
-        sizes = np.array([each.shape for each in listed], np.int64).reshape(len(listed), -1)
-        greatest = tuple(sizes.max(axis=0).tolist())
-        box = greatest if size is None else integers("size", size)
-        if len(box) != first.ndim or any(most < least for most, least in zip(box, greatest, strict=False)):
-            raise ValueError(f"size {box}: must be at least {greatest}, the greatest sizes of the windows")
-        filled = repeated_bytes(fill, first.dtype)
-        output = allocate((len(listed), *box), first.dtype, first.device, zeroed=False)
-        source, packing = gathered(first.device, first.dtype, listed)
-        prepared = prepared_padding(sizes, box, packing.starts, packing.strides, filled)
-        target = output.bound_layout._replace(fresh=True)
-        try:
-            run_copy(first.device, BoundCopy(source, target, prepared.planner, planning=prepared.planning))
-        except NoKernelError:  # disabled, or the source ends inside a vector of 16 bytes: in two steps
-            output[...] = np.frombuffer(filled, first.dtype)[0]
-            offsets = np.zeros((len(listed), len(box) + 1), np.int64)
-            offsets[:, 0] = np.arange(len(listed))
-            insert_sized(output, offsets, [each[None] for each in listed], None, "disjoint", None)
-        return output
+    given = list(windows)
+    first = next((each for each in given if isinstance(each, Tensor)), None)
+    if first is None:
+        raise ValueError("no tensor among the windows: numpy.asarray pads arrays on the host")
+    listed = checked_windows(first, given)
+    sizes = np.array([each.shape for each in listed], np.int64).reshape(len(listed), -1)
+    greatest = tuple(sizes.max(axis=0).tolist())
+    box = greatest if size is None else integers("size", size)
+    if len(box) != first.ndim or any(most < least for most, least in zip(box, greatest, strict=False)):
+        raise ValueError(f"size {box}: must be at least {greatest}, the greatest sizes of the windows")
+    filled = repeated_bytes(fill, first.dtype)
+    output = allocate((len(listed), *box), first.dtype, first.device, zeroed=False)
+    source, packing = gathered(first.device, first.dtype, listed)
+    prepared = prepared_padding(sizes, box, packing.starts, packing.strides, filled)
+    target = output.bound_layout._replace(fresh=True)
+    try:
+        run_copy(first.device, BoundCopy(source, target, prepared.planner, planning=prepared.planning))
+    except NoKernelError:  # disabled, or the source ends inside a vector of 16 bytes: in two steps
+        output[...] = np.frombuffer(filled, first.dtype)[0]
+        offsets = np.zeros((len(listed), len(box) + 1), np.int64)
+        offsets[:, 0] = np.arange(len(listed))
+        insert_sized(output, offsets, [each[None] for each in listed], None, "disjoint", None)
+    return output
 
 
 @cached_by_value
@@ -473,7 +472,7 @@ def prepared_padding(
     return padded, boxes_planner(padded)
 
 
-@fitted()
+@public()
 def unpad_windows(x: Tensor, sizes: ArrayLike) -> list[Tensor]:
     """View the start of each part of a batch: the reverse of `pad_windows`.
 
@@ -501,12 +500,11 @@ def unpad_windows(x: Tensor, sizes: ArrayLike) -> list[Tensor]:
     >>> [view.tolist() for view in wg.unpad_windows(batch, [[3], [1]])]
     [[1, 2, 3], [4]]
     """
-    with named("unpad_windows"):
-        check_tensor("x", x)
-        table = sizes_table(sizes, (*x.shape[:1], x.ndim - 1))
-        if ((table < 0) | (table > np.array(x.shape[1:], np.int64))).any():
-            window = int(np.argwhere(((table < 0) | (table > x.shape[1:])).any(axis=1))[0, 0])
-            raise ValueError(f"sizes[{window}] = {tuple(table[window].tolist())}: must be 0 to {x.shape[1:]}")
-        apart, *inner = x.layout.strides
-        starts = x.layout.offset + apart * np.arange(len(table))
-        return [viewed(x, layout) for layout in layouts_of(table, np.array(inner, np.int64), starts)]
+    check_tensor("x", x)
+    table = sizes_table(sizes, (*x.shape[:1], x.ndim - 1))
+    if ((table < 0) | (table > np.array(x.shape[1:], np.int64))).any():
+        window = int(np.argwhere(((table < 0) | (table > x.shape[1:])).any(axis=1))[0, 0])
+        raise ValueError(f"sizes[{window}] = {tuple(table[window].tolist())}: must be 0 to {x.shape[1:]}")
+    apart, *inner = x.layout.strides
+    starts = x.layout.offset + apart * np.arange(len(table))
+    return [viewed(x, layout) for layout in layouts_of(table, np.array(inner, np.int64), starts)]

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from wgslice.arguments import Integers, OneOrMore, checked_shape, integers
 from wgslice.dialects.window import Window
-from wgslice.errors import WindowError, fitted, named
+from wgslice.errors import WindowError, named, public
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import BoundCopy, BoundLayout, run_copy
 from wgslice.layout import Layout
@@ -117,7 +117,7 @@ class Slice(WindowDescriptor):
         return window
 
 
-@fitted()
+@public()
 def slice1(
     x: Tensor,
     offsets: Integers,
@@ -173,16 +173,15 @@ def slice1(
     >>> wg.slice1(x, offsets=[2], sizes=[6], strides=[-2]).numpy()
     array([7, 5, 3])
     """
-    with named("slice1"):
-        check_tensor("x", x)
-        starts, extents = integers("offsets", offsets), integers("sizes", sizes)
-        steps = None if strides is None else integers("strides", strides)
-        filled = None if output_sizes is None else integers("output_sizes", output_sizes)
-        remedy = "; output_sizes copies fewer, the first ones" if filled is None else ""
-        return cut(x, windowed(x.layout, starts, extents, steps, filled), out, remedy)
+    check_tensor("x", x)
+    starts, extents = integers("offsets", offsets), integers("sizes", sizes)
+    steps = None if strides is None else integers("strides", strides)
+    filled = None if output_sizes is None else integers("output_sizes", output_sizes)
+    remedy = "; output_sizes copies fewer, the first ones" if filled is None else ""
+    return cut(x, windowed(x.layout, starts, extents, steps, filled), out, remedy)
 
 
-@fitted("x[key] takes slices")
+@public("x[key] takes slices")
 def slice(
     x: Tensor,
     offsets: Integers,
@@ -223,10 +222,9 @@ def slice(
     >>> wg.slice(x, offsets=[2], sizes=[3], strides=[2]).numpy()
     array([2, 4, 6])
     """
-    with named("slice"):
-        check_tensor("x", x)
-        window = Window.spanning(offsets, sizes, strides, x.shape)
-        return cut(x, x.layout.select(window.ranges(window.max_output_sizes)), out)
+    check_tensor("x", x)
+    window = Window.spanning(offsets, sizes, strides, x.shape)
+    return cut(x, x.layout.select(window.ranges(window.max_output_sizes)), out)
 
 
 @lru_cache(maxsize=MAX_PLANS)
@@ -293,7 +291,7 @@ class SliceGrad(WindowDescriptor):
         return CompiledOperator(device, "SliceGrad", *sides, kept, planner_on_zeros=zeroed)
 
 
-@fitted()
+@public()
 def slice_grad(
     g: Tensor,
     offsets: Integers,
@@ -334,14 +332,13 @@ def slice_grad(
     >>> wg.slice_grad(g, offsets=[2], sizes=[6], strides=[-2], output_sizes=[10]).numpy()
     array([0, 0, 0, 3, 0, 5, 0, 7, 0, 0])
     """
-    with named("slice_grad"):
-        check_tensor("g", g)
-        window = Window.of(offsets, sizes, strides)
-        extents = checked_shape(output_sizes)
-        window.check_inside(extents, "output")
-        window.check_filled(g.shape, "g")
-        planner = SliceGradPlanner(window.ranges(g.shape), zeroed=out is None)
-        target = output_for(g, extents, out, before="output_sizes, ")
-        written = target.bound_layout._replace(fresh=out is None)
-        run_copy(g.device, BoundCopy(g.bound_layout, written, planner))
-        return target
+    check_tensor("g", g)
+    window = Window.of(offsets, sizes, strides)
+    extents = checked_shape(output_sizes)
+    window.check_inside(extents, "output")
+    window.check_filled(g.shape, "g")
+    planner = SliceGradPlanner(window.ranges(g.shape), zeroed=out is None)
+    target = output_for(g, extents, out, before="output_sizes, ")
+    written = target.bound_layout._replace(fresh=out is None)
+    run_copy(g.device, BoundCopy(g.bound_layout, written, planner))
+    return target

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import Integers, integer
 from wgslice.dtypes import DType
-from wgslice.errors import fitted, named
+from wgslice.errors import public
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive
 from wgslice.gpu.protocols import Region, Texture
@@ -56,7 +56,7 @@ def from_texture(
     aspect: Aspect = ...,
     out: NDArray[Any],
 ) -> NDArray[Any]: ...
-@fitted()
+@public()
 def from_texture(
     texture: Texture,
     *,
@@ -121,29 +121,28 @@ def from_texture(
     array([[1, 2],
            [4, 5]], dtype=uint8)
     """
-    with named("from_texture"):
-        device, region, side, shape = source_of(texture, origin, size, mip_level, aspect)
-        texels = side.texels
-        if isinstance(out, np.ndarray):
-            check_writeable(out, "out")
-        elif out is not None:
-            check_tensor("out", out, written=True)
-            check_destination(out, out.dtype, "out")
-        if out is not None:
-            check_dtype("out", out.dtype, texture.format, texels)
-            if out.shape != shape:
-                raise ValueError(f"out has sizes {out.shape}: must be {shape}")
-        if isinstance(out, np.ndarray):
-            check_readable(region, side)
-            if out.size:
-                read_texels(device, region, side, out)
-            return out
-        result = allocate(shape, texels.dtype, device, zeroed=False) if out is None else out
-        run(device, region, result, side, fresh=out is None)
-        return result
+    device, region, side, shape = source_of(texture, origin, size, mip_level, aspect)
+    texels = side.texels
+    if isinstance(out, np.ndarray):
+        check_writeable(out, "out")
+    elif out is not None:
+        check_tensor("out", out, written=True)
+        check_destination(out, out.dtype, "out")
+    if out is not None:
+        check_dtype("out", out.dtype, texture.format, texels)
+        if out.shape != shape:
+            raise ValueError(f"out has sizes {out.shape}: must be {shape}")
+    if isinstance(out, np.ndarray):
+        check_readable(region, side)
+        if out.size:
+            read_texels(device, region, side, out)
+        return out
+    result = allocate(shape, texels.dtype, device, zeroed=False) if out is None else out
+    run(device, region, result, side, fresh=out is None)
+    return result
 
 
-@fitted()
+@public()
 def map_texture(
     texture: Texture,
     *,
@@ -200,17 +199,16 @@ def map_texture(
     >>> array.max(), array.strides
     (np.uint8(5), (256, 1))
     """
-    with named("map_texture"):
-        device, region, side, shape = source_of(texture, origin, size, mip_level, aspect)
-        check_readable(region, side)
-        if 0 in shape:
-            array = np.empty(shape, side.texels.dtype)
-            array.flags.writeable = False
-            return array
-        return map_texels(device, region, side).reshape(shape)
+    device, region, side, shape = source_of(texture, origin, size, mip_level, aspect)
+    check_readable(region, side)
+    if 0 in shape:
+        array = np.empty(shape, side.texels.dtype)
+        array.flags.writeable = False
+        return array
+    return map_texels(device, region, side).reshape(shape)
 
 
-@fitted()
+@public()
 def copy_to_texture(
     x: Tensor,
     texture: Texture,
@@ -267,17 +265,16 @@ def copy_to_texture(
     array([[[  4,   5,   6, 255],
             [  1,   2,   3, 255]]], dtype=uint8)
     """
-    with named("copy_to_texture"):
-        check_tensor("x", x)
-        texture, device = checked_texture(texture)
-        texels = texels_of(texture.format, "all", writes=True)
-        check_dtype("x", x.dtype, texture.format, texels)
-        check_shape("x", x.shape, texture.format, texels, texture.dimension, alpha)
-        region = region_of(texture, origin, mip_level, texels)
-        extent = extent_of(x.shape, texels.channels)
-        side = TextureSide(extent, texels, True, fill_of(alpha, texels))
-        check_region(device, region, side)
-        run(device, region, x, side)
+    check_tensor("x", x)
+    texture, device = checked_texture(texture)
+    texels = texels_of(texture.format, "all", writes=True)
+    check_dtype("x", x.dtype, texture.format, texels)
+    check_shape("x", x.shape, texture.format, texels, texture.dimension, alpha)
+    region = region_of(texture, origin, mip_level, texels)
+    extent = extent_of(x.shape, texels.channels)
+    side = TextureSide(extent, texels, True, fill_of(alpha, texels))
+    check_region(device, region, side)
+    run(device, region, x, side)
 
 
 def run(device: Device, region: Region, tensor: Tensor, side: TextureSide, *, fresh: bool = False) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import MAX_RANK
 from wgslice.dtypes import DType, element_dtype
-from wgslice.errors import fitted, named
+from wgslice.errors import named, public
 from wgslice.gpu.device import AnyDevice, Device, checked_device
 from wgslice.gpu.handles import check_fits
 from wgslice.gpu.host import refused_as_value
@@ -299,7 +299,7 @@ def dtype_of(name: str, where: str) -> DType:
         raise ValueError(f"{where}: dtype {name!r}: {error}; import ml_dtypes for its dtypes") from None
 
 
-@fitted()
+@public()
 def load_program(
     folder: str | os.PathLike[str], device: AnyDevice = None, *, trusted: bool = False
 ) -> Program:
@@ -348,23 +348,22 @@ def load_program(
     >>> program(x=x).numpy()
     array([3, 2, 1, 0])
     """
-    with named("load_program"):
-        sink().check_runs("a program is loaded")
-        loader = Loader(Path(folder), checked_device(device), trusted=trusted)
-        document = loader.document
-        parameters = [loader.parameter(number, each) for number, each in enumerate(document["inputs"])]
-        names, given = {each.name for each in parameters}, {each.buffer for each in parameters}
-        require(len(names) == len(given) == len(parameters), "inputs", "two share a name or a buffer")
-        for index, each in enumerate(loader.described):
-            is_given = loader.buffers[index] in given
-            require(is_given == (each["role"] == "input"), f"buffers[{index}]", "must be one of the inputs")
-        steps = [loader.step(number, step) for number, step in enumerate(document["steps"])]
-        outputs = [loader.tensor(each, f"outputs[{i}]") for i, each in enumerate(document["outputs"])]
-        allowed = {} if trusted else {each.buffer: extent_of(each.tensor) for each in parameters}
-        for number, output in enumerate(outputs):
-            extent = extent_of(output)
-            within = allowed.get(output.memory, extent)
-            inside = not extent or (extent[0] in within and extent[-1] in within)
-            require(inside, f"outputs[{number}]", "reaches outside of the elements of its input")
-        result = loader.result(document["result"], outputs)
-        return Program(document["name"], parameters, result, steps, loader.contents, trusted=trusted)
+    sink().check_runs("a program is loaded")
+    loader = Loader(Path(folder), checked_device(device), trusted=trusted)
+    document = loader.document
+    parameters = [loader.parameter(number, each) for number, each in enumerate(document["inputs"])]
+    names, given = {each.name for each in parameters}, {each.buffer for each in parameters}
+    require(len(names) == len(given) == len(parameters), "inputs", "two share a name or a buffer")
+    for index, each in enumerate(loader.described):
+        is_given = loader.buffers[index] in given
+        require(is_given == (each["role"] == "input"), f"buffers[{index}]", "must be one of the inputs")
+    steps = [loader.step(number, step) for number, step in enumerate(document["steps"])]
+    outputs = [loader.tensor(each, f"outputs[{i}]") for i, each in enumerate(document["outputs"])]
+    allowed = {} if trusted else {each.buffer: extent_of(each.tensor) for each in parameters}
+    for number, output in enumerate(outputs):
+        extent = extent_of(output)
+        within = allowed.get(output.memory, extent)
+        inside = not extent or (extent[0] in within and extent[-1] in within)
+        require(inside, f"outputs[{number}]", "reaches outside of the elements of its input")
+    result = loader.result(document["result"], outputs)
+    return Program(document["name"], parameters, result, steps, loader.contents, trusted=trusted)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from wgslice.arguments import Integers, OneOrMore, checked_offset, checked_shape, copy_choice, integers
 from wgslice.dtypes import AnyDType, DType, element_dtype, native_array
-from wgslice.errors import fitted, named
+from wgslice.errors import fitted, named, public
 from wgslice.gpu.device import AnyDevice, check_usable, checked_device
 from wgslice.gpu.handles import check_alive, check_fits, checked_buffer, owning_device
 from wgslice.gpu.protocols import Buffer
@@ -28,7 +28,7 @@ from wgslice.tensors.sequences import check_not_converted, joined
 from wgslice.tensors.tensor import Tensor, allocate, from_host
 
 
-@fitted()
+@public()
 def asarray(
     array: ArrayLike | Tensor, *, dtype: AnyDType = None, device: AnyDevice = None, copy: bool | None = None
 ) -> Tensor:
@@ -79,21 +79,20 @@ def asarray(
     >>> wg.asarray([1, 2, 3], dtype=np.uint8).dtype
     dtype('uint8')
     """
-    with named("asarray"):
-        copy = copy_choice(copy)
-        if isinstance(array, Tensor):
-            if dtype is not None:
-                check_not_converted(array, element_dtype(dtype))
-            chosen = array.device if device is None else checked_device(device)
-            if chosen is array.device:
-                return packed_copy(array) if copy else array
-            check_may_copy(copy, f"from {array.device} to {chosen}")
-            array = array.numpy()
-        check_may_copy(copy, "from this machine's memory to a device")
-        if has_tensors(array):
-            return joined(array, dtype, device)
-        check_no_path("array", array)
-        return from_host(native_array(np.asarray(array, dtype)), checked_device(device))
+    copy = copy_choice(copy)
+    if isinstance(array, Tensor):
+        if dtype is not None:
+            check_not_converted(array, element_dtype(dtype))
+        chosen = array.device if device is None else checked_device(device)
+        if chosen is array.device:
+            return packed_copy(array) if copy else array
+        check_may_copy(copy, f"from {array.device} to {chosen}")
+        array = array.numpy()
+    check_may_copy(copy, "from this machine's memory to a device")
+    if has_tensors(array):
+        return joined(array, dtype, device)
+    check_no_path("array", array)
+    return from_host(native_array(np.asarray(array, dtype)), checked_device(device))
 
 
 def check_may_copy(copy: bool | None, route: str) -> None:
@@ -146,7 +145,7 @@ def default_element(dtype: AnyDType) -> DType:
     return element_dtype(np.float64 if dtype is None else dtype)
 
 
-@fitted()
+@public()
 def empty(shape: OneOrMore, dtype: AnyDType = np.float64, *, device: AnyDevice = None) -> Tensor:
     """Make a tensor with arbitrary content, to be written.
 
@@ -182,12 +181,11 @@ def empty(shape: OneOrMore, dtype: AnyDType = np.float64, *, device: AnyDevice =
     >>> wg.slice1(wg.asarray(np.ones((4, 3), np.float16)), [1, 0], [2, 3], out=out) is out
     True
     """
-    with named("empty"):
-        chosen = checked_device(device)
-        return allocate(checked_shape(shape), default_element(dtype), chosen, zeroed=False)
+    chosen = checked_device(device)
+    return allocate(checked_shape(shape), default_element(dtype), chosen, zeroed=False)
 
 
-@fitted()
+@public()
 def zeros(shape: OneOrMore, dtype: AnyDType = np.float64, *, device: AnyDevice = None) -> Tensor:
     """Make a tensor of zeros.
 
@@ -212,8 +210,7 @@ def zeros(shape: OneOrMore, dtype: AnyDType = np.float64, *, device: AnyDevice =
     >>> wg.zeros(3, np.uint8).numpy()
     array([0, 0, 0], dtype=uint8)
     """
-    with named("zeros"):
-        return allocate(checked_shape(shape), default_element(dtype), checked_device(device))
+    return allocate(checked_shape(shape), default_element(dtype), checked_device(device))
 
 
 @fitted()
@@ -263,7 +260,7 @@ def arange(
     return asarray(array, device=device)
 
 
-@fitted()
+@public()
 def from_buffer(
     gpu_buffer: Buffer,
     shape: OneOrMore,
@@ -313,25 +310,24 @@ def from_buffer(
     array([[1, 2, 3],
            [5, 6, 7]], dtype=int16)
     """
-    with named("from_buffer"):
-        with named("gpu_buffer"):
-            buffer = checked_buffer(gpu_buffer, "a tensor's is x.buffer, and offset= is the byte to begin at")
-            device = owning_device(buffer)
-        sizes, element = checked_shape(shape), element_dtype(dtype)
-        start = checked_offset(offset, element.itemsize)
-        layout = Layout.packed(sizes, start)
-        if strides is not None:
-            steps = integers("strides", strides)
-            if len(steps) != len(sizes):
-                raise ValueError(f"{len(steps)} strides for {len(sizes)} dimensions: pass one per dimension")
-            layout = Layout.of(sizes, steps, start)
-        check_usable(device, buffer)
-        check_fits(buffer, layout, element)
-        check_alive(device, buffer)
-        return Tensor(device, buffer, element, layout)
+    with named("gpu_buffer"):
+        buffer = checked_buffer(gpu_buffer, "a tensor's is x.buffer, and offset= is the byte to begin at")
+        device = owning_device(buffer)
+    sizes, element = checked_shape(shape), element_dtype(dtype)
+    start = checked_offset(offset, element.itemsize)
+    layout = Layout.packed(sizes, start)
+    if strides is not None:
+        steps = integers("strides", strides)
+        if len(steps) != len(sizes):
+            raise ValueError(f"{len(steps)} strides for {len(sizes)} dimensions: pass one per dimension")
+        layout = Layout.of(sizes, steps, start)
+    check_usable(device, buffer)
+    check_fits(buffer, layout, element)
+    check_alive(device, buffer)
+    return Tensor(device, buffer, element, layout)
 
 
-@fitted()
+@public()
 def full(
     shape: OneOrMore, fill_value: Tensor | ArrayLike, dtype: AnyDType = None, *, device: AnyDevice = None
 ) -> Tensor:
@@ -365,17 +361,16 @@ def full(
     array([[7, 7, 7],
            [7, 7, 7]], dtype=uint8)
     """
-    with named("full"):
-        check_no_sequence(fill_value)
-        given = fill_value if isinstance(fill_value, Tensor) else np.asarray(fill_value)
-        element = element_dtype(given.dtype if dtype is None else dtype)
-        if not isinstance(given, Tensor):
-            given = as_assigned(fill_value, element)
-        elif device is None:
-            device = given.device
-        made = empty(shape, element, device=device)
-        write(made, given)
-        return made
+    check_no_sequence(fill_value)
+    given = fill_value if isinstance(fill_value, Tensor) else np.asarray(fill_value)
+    element = element_dtype(given.dtype if dtype is None else dtype)
+    if not isinstance(given, Tensor):
+        given = as_assigned(fill_value, element)
+    elif device is None:
+        device = given.device
+    made = empty(shape, element, device=device)
+    write(made, given)
+    return made
 
 
 @fitted()

@@ -23,7 +23,7 @@ from wgslice.docstrings import (
     documented,
 )
 from wgslice.dtypes import element_dtype
-from wgslice.errors import ComputationRefused, fitted, named
+from wgslice.errors import ComputationRefused, fitted, named, public
 from wgslice.gpu.recording import BoundCopy, BoundLayout, run_copy
 from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
@@ -51,7 +51,7 @@ class ArrayMethods(Placed):
 
     __slots__ = ()
 
-    @fitted()
+    @public()
     def copy(self, order: str | None = "C") -> Self:
         """Copy the tensor on the GPU.
 
@@ -73,17 +73,15 @@ class ArrayMethods(Placed):
         OutOfDeviceMemory, DeviceLostError
             The device has no memory left for the copy, or is lost.
         """
-        with named("copy"):
-            return ordered_copy(self, order)
+        return ordered_copy(self, order)
 
     @documented(COPY, NO_ORDER, NO_MEMORY)
-    @fitted()
+    @public()
     def flatten(self, order: str | None = "C") -> Self:
         """Copy the tensor to one dimension, with its elements in any of NumPy's orders."""
-        with named("flatten"):
-            return packed_copy(viewed(self, in_order(self.layout, order)), packed_layout((self.size,)))
+        return packed_copy(viewed(self, in_order(self.layout, order)), packed_layout((self.size,)))
 
-    @fitted()
+    @public()
     def reshape(self, *shape: OneOrMore, order: str | None = "C", copy: bool | None = None) -> Self:
         """View the tensor with other sizes, or copy it if its strides allow no such view.
 
@@ -110,29 +108,27 @@ class ArrayMethods(Placed):
             The number of elements differs, the rank is above 8, or `copy` is text, or False where a copy is
             needed; or as `copy`.
         """
-        with named("reshape"):
-            sizes = numpy_shape(shape[0] if len(shape) == 1 else cast("Any", shape), self.size)
-            copy = copy_choice(copy)
-            if order_letter(order) == "K":
-                raise ValueError("order 'K' is not permitted for reshaping")
-            turned = is_column_major(self.layout, order)
-            x, wanted = (self.T, sizes[::-1]) if turned else (self, sizes)
-            layout = None if copy else reshaped(x.layout, wanted)
-            if layout is None and copy is False:
-                raise ValueError(
-                    f"shape {self.shape} with strides {self.strides} cannot be viewed as {sizes}: "
-                    "copy() the tensor first"
-                )
-            found = packed_copy(x, packed_layout(wanted)) if layout is None else viewed(x, layout)
-            return found.T if turned else found
+        sizes = numpy_shape(shape[0] if len(shape) == 1 else cast("Any", shape), self.size)
+        copy = copy_choice(copy)
+        if order_letter(order) == "K":
+            raise ValueError("order 'K' is not permitted for reshaping")
+        turned = is_column_major(self.layout, order)
+        x, wanted = (self.T, sizes[::-1]) if turned else (self, sizes)
+        layout = None if copy else reshaped(x.layout, wanted)
+        if layout is None and copy is False:
+            raise ValueError(
+                f"shape {self.shape} with strides {self.strides} cannot be viewed as {sizes}: "
+                "copy() the tensor first"
+            )
+        found = packed_copy(x, packed_layout(wanted)) if layout is None else viewed(x, layout)
+        return found.T if turned else found
 
     @documented(("Tensor", "A view, or as `flatten`; contiguous."), NO_ORDER, NO_MEMORY)
-    @fitted()
+    @public()
     def ravel(self, order: str | None = "C") -> Self:
         """View the tensor in one dimension if it is contiguous in one of NumPy's orders, or else copy it."""
-        with named("ravel"):
-            x = viewed(self, in_order(self.layout, order))
-            return x.reshape(-1) if x.is_packed else packed_copy(x, packed_layout((self.size,)))
+        x = viewed(self, in_order(self.layout, order))
+        return x.reshape(-1) if x.is_packed else packed_copy(x, packed_layout((self.size,)))
 
     @documented(
         ("Tensor", "With the dimensions of `indices` in place of `axis`, as `wgslice.take` describes."),
@@ -204,19 +200,16 @@ class ArrayMethods(Placed):
         ("ValueError", "The value has dimensions, or the tensor is read-only."),
         value=("scalar or Tensor of rank 0", "Cast as NumPy assigns it; a tensor has this dtype."),
     )
-    @fitted()
+    @public()
     def fill(self, value: Any) -> None:
         """Write one number, or the element of a tensor of rank 0, to all elements, as NumPy does."""
-        with named("fill"):
-            if isinstance(value, Placed | np.ndarray) and value.ndim:
-                raise ValueError(
-                    f"value has shape {value.shape}: must have rank 0; x[...] = value broadcasts"
-                )
-            if not isinstance(value, Placed):
-                element = np.empty(1, self.dtype)
-                element.fill(value)
-                value = element
-            write(self, value)
+        if isinstance(value, Placed | np.ndarray) and value.ndim:
+            raise ValueError(f"value has shape {value.shape}: must have rank 0; x[...] = value broadcasts")
+        if not isinstance(value, Placed):
+            element = np.empty(1, self.dtype)
+            element.fill(value)
+            value = element
+        write(self, value)
 
     @property
     def flat(self) -> Any:
@@ -228,7 +221,7 @@ class ArrayMethods(Placed):
         with named(name):
             return upper_modules["numpy_functions"]().BY_NAME[name](self, *arguments)
 
-    @fitted()
+    @public()
     def astype(
         self,
         dtype: DTypeLike,
@@ -264,19 +257,18 @@ class ArrayMethods(Placed):
         ValueError, OutOfDeviceMemory, DeviceLostError
             As `copy`; or `casting` is another word.
         """
-        with named("astype"):
-            as_is = not copy and has_order(self.layout, order)
-            element = element_dtype(dtype)
-            if not np.can_cast(self.dtype, element, cast("Any", casting)):
-                raise TypeError(f"cannot cast {self.dtype} to {element} according to the rule {casting!r}")
-            if element != self.dtype:
-                fills = "xarray" in sys.modules and self.dtype.kind in "biu" and element.kind == "f"
-                raise ComputationRefused(
-                    f"{self.dtype} to {element}: nothing is converted on the GPU; use np.asarray(x).astype, "
-                    f"or x.view for the same bits with another dtype{FILLS * fills}"
-                )
-            # equal dtypes of C's types, such as int64 of `long` and `long long`, have classes of their own
-            return self if as_is else ordered_copy(viewed(self, self.layout, dtype=element), order)
+        as_is = not copy and has_order(self.layout, order)
+        element = element_dtype(dtype)
+        if not np.can_cast(self.dtype, element, cast("Any", casting)):
+            raise TypeError(f"cannot cast {self.dtype} to {element} according to the rule {casting!r}")
+        if element != self.dtype:
+            fills = "xarray" in sys.modules and self.dtype.kind in "biu" and element.kind == "f"
+            raise ComputationRefused(
+                f"{self.dtype} to {element}: nothing is converted on the GPU; use np.asarray(x).astype, "
+                f"or x.view for the same bits with another dtype{FILLS * fills}"
+            )
+        # equal dtypes of C's types, such as int64 of `long` and `long long`, have classes of their own
+        return self if as_is else ordered_copy(viewed(self, self.layout, dtype=element), order)
 
     @property
     def T(self) -> Self:  # noqa: N802 -- NumPy's name
@@ -292,7 +284,7 @@ class ArrayMethods(Placed):
             )
         return self.swapaxes(-2, -1)
 
-    @fitted()
+    @public()
     def transpose(self, *axes: OneOrMore | None) -> Self:
         """View the tensor with dimensions in the order of `axes`, by default reversed, as NumPy does.
 
@@ -317,11 +309,10 @@ class ArrayMethods(Placed):
         >>> wg.zeros((2, 3, 4)).transpose(2, 0, 1).shape
         (4, 2, 3)
         """
-        with named("transpose"):
-            order = axes[0] if len(axes) == 1 else axes or None
-            return self.T if order is None else viewed(self, permuted(self.layout, cast("Any", order)))
+        order = axes[0] if len(axes) == 1 else axes or None
+        return self.T if order is None else viewed(self, permuted(self.layout, cast("Any", order)))
 
-    @fitted()
+    @public()
     def swapaxes(self, axis1: SupportsIndex, axis2: SupportsIndex) -> Self:
         """View the tensor with two dimensions exchanged.
 
@@ -340,12 +331,11 @@ class ArrayMethods(Placed):
         TypeError, ValueError
             An axis is not an integer, or is out of range (`numpy.exceptions.AxisError`).
         """
-        with named("swapaxes"):
-            given = integer("axis1", axis1), integer("axis2", axis2)
-            (first,), (second,) = (distinct_axes("axis", axis, self.ndim) for axis in given)
-            order = list(range(self.ndim))
-            order[first], order[second] = second, first
-            return viewed(self, self.layout.permuted(order))
+        given = integer("axis1", axis1), integer("axis2", axis2)
+        (first,), (second,) = (distinct_axes("axis", axis, self.ndim) for axis in given)
+        order = list(range(self.ndim))
+        order[first], order[second] = second, first
+        return viewed(self, self.layout.permuted(order))
 
     @documented(
         ("Tensor", "A view."),
@@ -353,13 +343,12 @@ class ArrayMethods(Placed):
         ("ValueError", "The size of an axis is not 1."),
         axis=("int or sequence of int, optional", "Dimensions to drop; by default all of size 1."),
     )
-    @fitted()
+    @public()
     def squeeze(self, axis: OneOrMore | None = None) -> Self:
         """View the tensor without the dimensions `axis` of size 1, as `wgslice.squeeze` describes."""
-        with named("squeeze"):
-            return viewed(self, squeezed(self.layout, axis))
+        return viewed(self, squeezed(self.layout, axis))
 
-    @fitted("x.reshape(shape) changes the shape")
+    @public("x.reshape(shape) changes the shape")
     def view(self, dtype: DTypeLike) -> Self:
         """View the same bits as another dtype, as NumPy does.
 
@@ -390,11 +379,10 @@ class ArrayMethods(Placed):
         >>> wg.asarray(np.uint16([258, 772])).view(np.uint8).shape
         (4,)
         """
-        with named("view"):
-            element = element_dtype(dtype)
-            with named(f"dtype {element}"):
-                layout = reinterpreted(self.layout, self.itemsize, element.itemsize)
-            return viewed(self, layout, dtype=element)
+        element = element_dtype(dtype)
+        with named(f"dtype {element}"):
+            layout = reinterpreted(self.layout, self.itemsize, element.itemsize)
+        return viewed(self, layout, dtype=element)
 
 
 def packed_copy(tensor: SomePlaced, layout: Layout | None = None) -> SomePlaced:

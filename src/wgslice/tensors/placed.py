@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wgslice.dtypes import DType, check_same_dtype
-from wgslice.errors import fitted, named
+from wgslice.errors import named, public
 from wgslice.gpu.device import Device, check_usable
 from wgslice.gpu.handles import check_alive, check_given, check_still_alive
 from wgslice.gpu.pipelines import exposed, is_exposed
@@ -235,7 +235,7 @@ def packed_bytes(tensor: Placed) -> tuple[Buffer, int, CommandEncoder | None]:
     return packed.buffer, 0, recorder.end()
 
 
-@fitted()
+@public()
 def copyto(dst: Placed, src: Placed | ArrayLike) -> None:
     """Copy a tensor, an array or a scalar into a tensor or view, as `numpy.copyto` does.
 
@@ -274,9 +274,8 @@ def copyto(dst: Placed, src: Placed | ArrayLike) -> None:
     >>> x.numpy()
     array([0, 1, 1, 3, 2, 5])
     """
-    with named("copyto"):
-        check_tensor("dst", dst, written=True)
-        write(dst, src if isinstance(src, Placed) else as_copied(src, dst.dtype))
+    check_tensor("dst", dst, written=True)
+    write(dst, src if isinstance(src, Placed) else as_copied(src, dst.dtype))
 
 
 def as_assigned(value: Any, dtype: DType) -> NDArray[Any]:

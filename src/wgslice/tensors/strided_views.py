@@ -15,13 +15,13 @@ from wgslice.arguments import (
     integers,
     one_or_more,
 )
-from wgslice.errors import fitted, named
+from wgslice.errors import named, public
 from wgslice.layout import Layout
 from wgslice.tensors.placed import READ_ONLY, check_tensor, viewed
 from wgslice.tensors.tensor import Tensor
 
 
-@fitted()
+@public()
 def as_strided(x: Tensor, shape: OneOrMore, strides: Integers, *, offset: SupportsIndex = 0) -> Tensor:
     """View elements of a tensor by any strides, as `numpy.lib.stride_tricks.as_strided` does.
 
@@ -61,25 +61,23 @@ def as_strided(x: Tensor, shape: OneOrMore, strides: Integers, *, offset: Suppor
            [2, 1],
            [3, 2]])
     """
-    with named("as_strided"):
-        check_tensor("x", x)
-        sizes, steps = checked_shape(shape), integers("strides", strides)
-        if len(steps) != len(sizes):
-            raise ValueError(f"{len(steps)} strides for {len(sizes)} dimensions: pass one per dimension")
-        start, rest = divmod(integer("offset", offset), x.itemsize)
-        if rest:
-            raise ValueError(f"offset = {offset} bytes: must be a multiple of the item size, {x.itemsize}")
-        layout = Layout.of(sizes, steps, x.layout.offset + start)
-        if layout.size and not x.layout.lowest <= layout.lowest < layout.stop <= x.layout.stop:
-            (low, high), (lowest, highest) = (
-                (each.lowest - x.layout.offset, each.stop - 1 - x.layout.offset)
-                for each in (layout, x.layout)
-            )
-            raise ValueError(
-                f"shape {sizes} with strides {steps} reaches elements {low} to {high} from the first of x: "
-                f"must be within those of x, {lowest} to {highest}; from_buffer views a whole buffer"
-            )
-        return viewed(x, layout, READ_ONLY if layout.overlaps else None)
+    check_tensor("x", x)
+    sizes, steps = checked_shape(shape), integers("strides", strides)
+    if len(steps) != len(sizes):
+        raise ValueError(f"{len(steps)} strides for {len(sizes)} dimensions: pass one per dimension")
+    start, rest = divmod(integer("offset", offset), x.itemsize)
+    if rest:
+        raise ValueError(f"offset = {offset} bytes: must be a multiple of the item size, {x.itemsize}")
+    layout = Layout.of(sizes, steps, x.layout.offset + start)
+    if layout.size and not x.layout.lowest <= layout.lowest < layout.stop <= x.layout.stop:
+        (low, high), (lowest, highest) = (
+            (each.lowest - x.layout.offset, each.stop - 1 - x.layout.offset) for each in (layout, x.layout)
+        )
+        raise ValueError(
+            f"shape {sizes} with strides {steps} reaches elements {low} to {high} from the first of x: "
+            f"must be within those of x, {lowest} to {highest}; from_buffer views a whole buffer"
+        )
+    return viewed(x, layout, READ_ONLY if layout.overlaps else None)
 
 
 def diagonal(

@@ -18,7 +18,7 @@ from wgslice.docstrings import (
     documented,
 )
 from wgslice.dtypes import AnyDType, DType
-from wgslice.errors import fitted, named
+from wgslice.errors import fitted, named, public
 from wgslice.gpu.device import Device, checked_device
 from wgslice.gpu.sink import sink
 from wgslice.gpu.transfer import ArrayPromise
@@ -153,7 +153,7 @@ class Tensor(Uncomputed, ArrayMethods):
         with named("sum"):
             return allocate((), self.dtype, self.device)
 
-    @fitted()
+    @public()
     def numpy(self) -> NDArray[Any]:
         """Read the tensor back into a new array, which waits for the GPU.
 
@@ -170,13 +170,12 @@ class Tensor(Uncomputed, ArrayMethods):
         OutOfDeviceMemory, DeviceLostError
             The device has no memory left for the staging copy, or is lost.
         """
-        with named("numpy"):
-            array = np.empty(self.shape, self.dtype)
-            if array.size:
-                read_into(self, array.reshape(-1).view(np.uint8))
-            return array
+        array = np.empty(self.shape, self.dtype)
+        if array.size:
+            read_into(self, array.reshape(-1).view(np.uint8))
+        return array
 
-    @fitted()
+    @public()
     def numpy_async(self) -> ArrayPromise:
         """Begin to read the tensor back, without waiting for the GPU.
 
@@ -197,10 +196,9 @@ class Tensor(Uncomputed, ArrayMethods):
         >>> wg.arange(3).numpy_async().sync_wait()
         array([0, 1, 2])
         """
-        with named("numpy_async"):
-            return read_back(self)
+        return read_back(self)
 
-    @fitted()
+    @public()
     def item(self, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> Any:
         """Read one element back as a Python number, which waits for the GPU.
 
@@ -227,21 +225,20 @@ class Tensor(Uncomputed, ArrayMethods):
         OutOfDeviceMemory, DeviceLostError
             As `numpy`.
         """
-        with named("item"):
-            nested = len(index) == 1 and isinstance(index[0], tuple)
-            given = integers("index", index[0] if nested else index)  # type: ignore[arg-type]  # a tuple
-            if not given and self.size != 1:
-                raise ValueError(
-                    f"a tensor of shape {self.shape} has {self.size} elements: it must have 1; index one"
-                )
-            if len(given) not in (0, 1, self.ndim):
-                raise ValueError(
-                    f"{len(given)} indices for a tensor of shape {self.shape}: pass 1 or {self.ndim}"
-                )
-            if len(given) == 1 and self.ndim != 1:
-                return element(self, *given).numpy().item()
-            part = basic_index(self.shape, given).items if given else [0] * self.ndim
-            return viewed(self, self.layout.select(part)).numpy().item()
+        nested = len(index) == 1 and isinstance(index[0], tuple)
+        given = integers("index", index[0] if nested else index)  # type: ignore[arg-type]  # a tuple
+        if not given and self.size != 1:
+            raise ValueError(
+                f"a tensor of shape {self.shape} has {self.size} elements: it must have 1; index one"
+            )
+        if len(given) not in (0, 1, self.ndim):
+            raise ValueError(
+                f"{len(given)} indices for a tensor of shape {self.shape}: pass 1 or {self.ndim}"
+            )
+        if len(given) == 1 and self.ndim != 1:
+            return element(self, *given).numpy().item()
+        part = basic_index(self.shape, given).items if given else [0] * self.ndim
+        return viewed(self, self.layout.select(part)).numpy().item()
 
     @documented(("list, or a number", "Nested by dimension."), ("ValueError, DeviceLostError", "As `numpy`."))
     @fitted()
@@ -333,7 +330,7 @@ class Tensor(Uncomputed, ArrayMethods):
         dispatch = upper_modules["numpy_functions"]()
         return dispatch.call_function(self.device, function, types, arguments, options)
 
-    @fitted()
+    @public()
     def to_device(self, device: Device | str, /, *, stream: Any = None) -> Tensor:
         """Copy the tensor to another device, or one of that name, through host memory, which waits.
 
@@ -360,13 +357,12 @@ class Tensor(Uncomputed, ArrayMethods):
         OutOfDeviceMemory, DeviceLostError
             The device has no memory left, or one of the two is lost.
         """
-        with named("to_device"):
-            if stream is not None:
-                raise ValueError(f"stream = {stream!r}: must be None, since a device has one queue")
-            if device is None:
-                raise TypeError("device is None: pass a Device or a name")
-            chosen = checked_device(device)
-            return self if chosen is self.device else from_host(self.numpy(), chosen)
+        if stream is not None:
+            raise ValueError(f"stream = {stream!r}: must be None, since a device has one queue")
+        if device is None:
+            raise TypeError("device is None: pass a Device or a name")
+        chosen = checked_device(device)
+        return self if chosen is self.device else from_host(self.numpy(), chosen)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         with named("pickle"):

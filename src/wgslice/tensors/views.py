@@ -10,13 +10,13 @@ from numpy.exceptions import AxisError
 
 from wgslice.arguments import Integers, OneOrMore, checked_shape, distinct_axes, integer, one_or_more
 from wgslice.docstrings import NO_TENSOR, VIEWING, documented
-from wgslice.errors import fitted, named
+from wgslice.errors import fitted, named, public
 from wgslice.layout_rules import flipped, permuted, repeated_to, unsqueezed
 from wgslice.tensors.placed import READ_ONLY, check_tensor, viewed
 from wgslice.tensors.tensor import Tensor
 
 
-@fitted()
+@public()
 def reverse(x: Tensor, axes: OneOrMore | None = None, *, axis: OneOrMore | None = None) -> Tensor:
     """Reverse the order of elements along dimensions, as `numpy.flip` and WebNN's `reverse` do.
 
@@ -48,14 +48,13 @@ def reverse(x: Tensor, axes: OneOrMore | None = None, *, axis: OneOrMore | None 
     array([[2, 1],
            [4, 3]])
     """
-    with named("reverse"):
-        check_tensor("x", x)
-        if axes is not None and axis is not None:
-            raise TypeError(f"axes = {axes} and axis = {axis}: name the dimensions once")
-        return viewed(x, flipped(x.layout, axis if axes is None else axes))
+    check_tensor("x", x)
+    if axes is not None and axis is not None:
+        raise TypeError(f"axes = {axes} and axis = {axis}: name the dimensions once")
+    return viewed(x, flipped(x.layout, axis if axes is None else axes))
 
 
-@fitted()
+@public()
 def permute(x: Tensor, *order: OneOrMore, axes: OneOrMore | None = None) -> Tensor:
     """Reorder dimensions; the semantics are those of `numpy.permute_dims`.
 
@@ -87,16 +86,15 @@ def permute(x: Tensor, *order: OneOrMore, axes: OneOrMore | None = None) -> Tens
     >>> wg.permute(x, 2, 0, 1).shape, wg.permute(x, (2, 0, 1)).shape
     ((4, 2, 3), (4, 2, 3))
     """
-    with named("permute"):
-        check_tensor("x", x)
-        if bool(order) == (axes is not None):
-            count = "two" if order else "no"
-            raise TypeError(f"{count} orders are given: pass one, as in permute(x, axes)")
-        named_axes = axes if axes is not None else order[0] if len(order) == 1 else cast("Any", order)
-        return viewed(x, permuted(x.layout, named_axes))
+    check_tensor("x", x)
+    if bool(order) == (axes is not None):
+        count = "two" if order else "no"
+        raise TypeError(f"{count} orders are given: pass one, as in permute(x, axes)")
+    named_axes = axes if axes is not None else order[0] if len(order) == 1 else cast("Any", order)
+    return viewed(x, permuted(x.layout, named_axes))
 
 
-@fitted()
+@public()
 def broadcast_to(x: Tensor, shape: OneOrMore) -> Tensor:
     """Repeat a tensor without a copy; the semantics are those of `numpy.broadcast_to`.
 
@@ -127,9 +125,8 @@ def broadcast_to(x: Tensor, shape: OneOrMore) -> Tensor:
            [1, 2],
            [1, 2]])
     """
-    with named("broadcast_to"):
-        check_tensor("x", x)
-        return viewed(x, repeated_to(x.layout, shape), READ_ONLY)
+    check_tensor("x", x)
+    return viewed(x, repeated_to(x.layout, shape), READ_ONLY)
 
 
 @fitted()
@@ -199,7 +196,7 @@ def squeeze(x: Tensor, axis: OneOrMore | None = None) -> Tensor:
     return x.squeeze(axis)
 
 
-@fitted()
+@public()
 def moveaxis(x: Tensor, source: OneOrMore, destination: OneOrMore) -> Tensor:
     """Move dimensions to other positions, the others in order; the semantics are those of `numpy.moveaxis`.
 
@@ -230,18 +227,17 @@ def moveaxis(x: Tensor, source: OneOrMore, destination: OneOrMore) -> Tensor:
     >>> wg.moveaxis(images, -1, 1).shape
     (8, 3, 32, 48)
     """
-    with named("moveaxis"):
-        check_tensor("x", x)
-        moved = distinct_axes("source", source, x.ndim)
-        positions = distinct_axes("destination", destination, x.ndim)
-        if len(moved) != len(positions):
-            raise ValueError(
-                f"source has {len(moved)} axes, destination {len(positions)}: must be equal in number"
-            )
-        order = [axis for axis in range(x.ndim) if axis not in moved]
-        for position, axis in sorted(zip(positions, moved, strict=True)):
-            order.insert(position, axis)
-        return viewed(x, x.layout.permuted(order))
+    check_tensor("x", x)
+    moved = distinct_axes("source", source, x.ndim)
+    positions = distinct_axes("destination", destination, x.ndim)
+    if len(moved) != len(positions):
+        raise ValueError(
+            f"source has {len(moved)} axes, destination {len(positions)}: must be equal in number"
+        )
+    order = [axis for axis in range(x.ndim) if axis not in moved]
+    for position, axis in sorted(zip(positions, moved, strict=True)):
+        order.insert(position, axis)
+    return viewed(x, x.layout.permuted(order))
 
 
 @documented(
@@ -249,19 +245,18 @@ def moveaxis(x: Tensor, source: OneOrMore, destination: OneOrMore) -> Tensor:
     ("ValueError", "The result would have more than 8 dimensions."),
     axis=("int or sequence of int", "Dimensions of the result; negative ones count from its last."),
 )
-@fitted()
+@public()
 def expand_dims(x: Tensor, /, axis: OneOrMore) -> Tensor:
     """View a tensor with further dimensions of size 1, which are `axis` of the result.
 
     >>> xp.expand_dims(xp.asarray([1, 2]), axis=0).shape
     (1, 2)
     """
-    with named("expand_dims"):
-        check_tensor("x", x)
-        return viewed(x, unsqueezed(x.layout, one_or_more("axis", axis)))
+    check_tensor("x", x)
+    return viewed(x, unsqueezed(x.layout, one_or_more("axis", axis)))
 
 
-@fitted()
+@public()
 def flip(x: Tensor, axis: OneOrMore | None = None) -> Tensor:
     """Reverse the order of elements; the semantics are those of `numpy.flip`, as those of `reverse`.
 
@@ -287,9 +282,8 @@ def flip(x: Tensor, axis: OneOrMore | None = None) -> Tensor:
     array([[3, 4],
            [1, 2]])
     """
-    with named("flip"):
-        check_tensor("x", x)
-        return viewed(x, flipped(x.layout, axis))
+    check_tensor("x", x)
+    return viewed(x, flipped(x.layout, axis))
 
 
 def rot90(x: Tensor, k: SupportsIndex = 1, axes: Integers = (0, 1)) -> Tensor:
@@ -312,20 +306,19 @@ def rot90(x: Tensor, k: SupportsIndex = 1, axes: Integers = (0, 1)) -> Tensor:
     ("ValueError", "The shapes do not broadcast together, or to more than 8 dimensions."),
     arrays=("Tensor", "Of any ranks and dtypes."),
 )
-@fitted()
+@public()
 def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
     """View tensors in their common shape, read-only.
 
     >>> [x.shape for x in xp.broadcast_arrays(xp.zeros((3, 1)), xp.zeros(4))]
     [(3, 4), (3, 4)]
     """
-    with named("broadcast_arrays"):
-        for number, array in enumerate(arrays):
-            check_tensor(f"arrays[{number}]", array)
-        sizes = checked_shape(np.broadcast_shapes(*(array.shape for array in arrays)))
-        if all(array.shape == sizes for array in arrays):
-            return arrays
-        return tuple(viewed(array, repeated_to(array.layout, sizes), READ_ONLY) for array in arrays)
+    for number, array in enumerate(arrays):
+        check_tensor(f"arrays[{number}]", array)
+    sizes = checked_shape(np.broadcast_shapes(*(array.shape for array in arrays)))
+    if all(array.shape == sizes for array in arrays):
+        return arrays
+    return tuple(viewed(array, repeated_to(array.layout, sizes), READ_ONLY) for array in arrays)
 
 
 def rollaxis(a: Tensor, axis: SupportsIndex, start: SupportsIndex = 0) -> Tensor:
