@@ -134,78 +134,88 @@ def around(*numbers: int) -> list[int]:
     return sorted({max(number + d, 1) for number in numbers for d in (-1, 0, 1)})
 
 
+def sides(
+    width: int,
+    sizes: tuple[int, ...],
+    strides: tuple[int, ...],
+    offset: int = 0,
+    *,
+    to: tuple[int, ...] | None = None,
+    at: int = 0,
+) -> tuple[int, Layout, Layout]:
+    """The width and layouts of a copy `to` some strides, or to a packed target, from its element `at`."""
+    target = Layout.packed(sizes, at) if to is None else Layout.of(sizes, to, at)
+    return width, Layout.of(sizes, strides, offset), target
+
+
 CONDITIONS = {
     # for each kernel: widths, and layouts at the edges of what it is chosen for
     Kernel.SLICE1: [
-        *((width, Layout.of((5, 7), (-8, 1), 40), Layout.of((5, 7), (9, 1), 3)) for width in WIDTHS),
-        *((width, Layout.of((2, 3), (9, 2)), Layout.of((2, 3), (3, 2), 1)) for width in WIDTHS),
+        *(sides(width, (5, 7), (-8, 1), 40, to=(9, 1), at=3) for width in WIDTHS),
+        *(sides(width, (2, 3), (9, 2), to=(3, 2), at=1) for width in WIDTHS),
         (1, Layout.packed((9,)), Layout.of((9,), (5,), 2)),
         (2, Layout.packed((9,)), Layout.of((9,), (3,), 1)),
-        (4, Layout.of((), ()), Layout.packed((), 3)),
-        (16, Layout.of((2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36), Layout.packed((2,) * 8)),
+        sides(4, (), (), at=3),
+        sides(16, (2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36),
     ],
     Kernel.ROWS: [
-        *((4, Layout.of((n,), (2,), 1), Layout.packed((n,), 3)) for n in around(1, 4, 32, 64, 128, 1024)),
-        *((4, Layout.of((9, n), (n + 3, -1), n), Layout.packed((9, n))) for n in around(1, 8, 32, 33)),
-        *((width, Layout.of((3, 70), (-99, 1), 200), Layout.of((3, 70), (71, 1))) for width in (4, 8)),
-        (4, Layout.of((2, 3, 5, 40), (1000, 200, -41, 1), 200), Layout.packed((2, 3, 5, 40))),
-        (
-            8,
-            Layout.of((2,) * 7 + (33,), (2000, 1000, -500, 250, 125, -60, 33, 1), 560),
-            Layout.packed((2,) * 7 + (33,)),
-        ),
-        (4, Layout.of((40, 3), (0, -1), 2), Layout.of((40, 3), (5, 1))),
-        (4, Layout.of((), ()), Layout.packed((), 3)),
-        (8, Layout.of((5,), (0,), 3), Layout.of((5,), (2,), 1)),
+        *(sides(4, (n,), (2,), 1, at=3) for n in around(1, 4, 32, 64, 128, 1024)),
+        *(sides(4, (9, n), (n + 3, -1), n) for n in around(1, 8, 32, 33)),
+        *(sides(width, (3, 70), (-99, 1), 200, to=(71, 1)) for width in (4, 8)),
+        sides(4, (2, 3, 5, 40), (1000, 200, -41, 1), 200),
+        sides(8, (2,) * 7 + (33,), (2000, 1000, -500, 250, 125, -60, 33, 1), 560),
+        sides(4, (40, 3), (0, -1), 2, to=(5, 1)),
+        sides(4, (), (), at=3),
+        sides(8, (5,), (0,), 3, to=(2,), at=1),
         # short runs, two dimensions a row
-        *((4, Layout.of((n,), (3,), 1), Layout.packed((n,), 3)) for n in around(1, 16, 1024)),
-        *((width, Layout.of((70, 3), (3, -1), 2), Layout.of((70, 3), (4, 1))) for width in (4, 8)),
-        *((4, Layout.of((50, n), (20, -1), 20), Layout.packed((50, n))) for n in (2, 3, 15, 16, 17, 20)),
-        (4, Layout.of((), ()), Layout.packed((), 3)),
-        (4, Layout.of((5, 2, 2, 3), (100, -40, 9, 2), 40), Layout.of((5, 2, 2, 3), (12, 6, 3, 1))),
-        *((4, Layout.of((n, 3), (4, 1), 1), Layout.of((n, 3), (5, 1))) for n in around(2, 11, 22, 43)),
-        (4, Layout.of((5, 7, 3), (50, -4, -1), 40), Layout.of((5, 7, 3), (40, 4, 1), 1)),
-        (8, Layout.of((9, 2, 2, 3), (100, -40, 9, 2), 40), Layout.of((9, 2, 2, 3), (12, 6, 3, 1))),
+        *(sides(4, (n,), (3,), 1, at=3) for n in around(1, 16, 1024)),
+        *(sides(width, (70, 3), (3, -1), 2, to=(4, 1)) for width in (4, 8)),
+        *(sides(4, (50, n), (20, -1), 20) for n in (2, 3, 15, 16, 17, 20)),
+        sides(4, (), (), at=3),
+        sides(4, (5, 2, 2, 3), (100, -40, 9, 2), 40, to=(12, 6, 3, 1)),
+        *(sides(4, (n, 3), (4, 1), 1, to=(5, 1)) for n in around(2, 11, 22, 43)),
+        sides(4, (5, 7, 3), (50, -4, -1), 40, to=(40, 4, 1), at=1),
+        sides(8, (9, 2, 2, 3), (100, -40, 9, 2), 40, to=(12, 6, 3, 1)),
     ],
     Kernel.WIDE_ROWS: [
-        *((16, Layout.of((n,), (2,), 1), Layout.packed((n,), 3)) for n in around(1, 4, 8, 16, 33, 64)),
-        *((16, Layout.of((9, n), (n + 3, -1), n), Layout.packed((9, n))) for n in around(1, 8, 9, 32)),
-        (16, Layout.of((2, 3, 5, 20), (500, 100, -21, 1), 100), Layout.packed((2, 3, 5, 20))),
-        (16, Layout.of((2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36), Layout.packed((2,) * 8)),
-        (16, Layout.of((), ()), Layout.packed((), 3)),
-        (16, Layout.of((40, 3), (0, -1), 2), Layout.of((40, 3), (5, 1))),
+        *(sides(16, (n,), (2,), 1, at=3) for n in around(1, 4, 8, 16, 33, 64)),
+        *(sides(16, (9, n), (n + 3, -1), n) for n in around(1, 8, 9, 32)),
+        sides(16, (2, 3, 5, 20), (500, 100, -21, 1), 100),
+        sides(16, (2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36),
+        sides(16, (), (), at=3),
+        sides(16, (40, 3), (0, -1), 2, to=(5, 1)),
     ],
     Kernel.WORD_GRID: [
-        *((4, Layout.of((n,), (2,), 1), Layout.packed((n,), 3)) for n in around(1, 64, 512, 1024)),
-        *((4, Layout.of((n, 3), (4, -1), 2), Layout.packed((n, 3), 1)) for n in around(1, 16, 128, 256)),
-        *((4, Layout.of((9, n), (n + 3, -1), n), Layout.packed((9, n))) for n in around(1, 8, 33, 64, 520)),
-        *((4, Layout.of((70, n), (n, 2)), Layout.of((70, n), (n + 1, 1))) for n in (1, 2, 3, 17, 40)),
-        (4, Layout.of((2, 3, 5, 40), (1000, 200, -41, 1), 200), Layout.packed((2, 3, 5, 40))),
-        (4, Layout.of((90, 2, 2), (4, -2, 1), 2), Layout.packed((90, 2, 2), 1)),  # the longest has the rows
-        (4, Layout.of((40, 3), (0, -1), 2), Layout.of((40, 3), (5, 1))),
-        (4, Layout.of((9, 7), (1, 9)), Layout.of((9, 7), (21, 3), 2)),
-        (4, Layout.of((), ()), Layout.packed((), 3)),
-        (4, Layout.of((2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36), Layout.packed((2,) * 8)),
+        *(sides(4, (n,), (2,), 1, at=3) for n in around(1, 64, 512, 1024)),
+        *(sides(4, (n, 3), (4, -1), 2, at=1) for n in around(1, 16, 128, 256)),
+        *(sides(4, (9, n), (n + 3, -1), n) for n in around(1, 8, 33, 64, 520)),
+        *(sides(4, (70, n), (n, 2), to=(n + 1, 1)) for n in (1, 2, 3, 17, 40)),
+        sides(4, (2, 3, 5, 40), (1000, 200, -41, 1), 200),
+        sides(4, (90, 2, 2), (4, -2, 1), 2, at=1),  # the longest has the rows
+        sides(4, (40, 3), (0, -1), 2, to=(5, 1)),
+        sides(4, (9, 7), (1, 9), to=(21, 3), at=2),
+        sides(4, (), (), at=3),
+        sides(4, (2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36),
     ],
     Kernel.PAIR_GRID: [
-        *((8, Layout.of((n,), (3,), 1), Layout.packed((n,), 3)) for n in around(1, 64, 512)),
-        *((8, Layout.of((9, n), (n + 3, -1), n), Layout.packed((9, n))) for n in around(1, 16, 33, 520)),
-        (8, Layout.of((5,), (0,), 3), Layout.of((5,), (2,), 1)),
-        (8, Layout.of((2, 3, 5, 40), (1000, 200, -41, 1), 200), Layout.packed((2, 3, 5, 40))),
-        (8, Layout.of((2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36), Layout.packed((2,) * 8)),
+        *(sides(8, (n,), (3,), 1, at=3) for n in around(1, 64, 512)),
+        *(sides(8, (9, n), (n + 3, -1), n) for n in around(1, 16, 33, 520)),
+        sides(8, (5,), (0,), 3, to=(2,), at=1),
+        sides(8, (2, 3, 5, 40), (1000, 200, -41, 1), 200),
+        sides(8, (2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36),
     ],
     Kernel.WIDE_GRID: [
-        *((16, Layout.of((n,), (2,), 1), Layout.packed((n,), 3)) for n in around(1, 64, 256)),
-        *((16, Layout.of((9, n), (n + 3, -1), n), Layout.packed((9, n))) for n in around(1, 8, 33, 256)),
-        *((16, Layout.of((n, 5), (7, 1), 1), Layout.of((n, 5), (6, 1))) for n in around(8, 32)),
-        (16, Layout.of((2, 3, 5, 20), (500, 100, -21, 1), 100), Layout.packed((2, 3, 5, 20))),
-        (16, Layout.of((2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36), Layout.packed((2,) * 8)),
-        (16, Layout.of((), ()), Layout.packed((), 3)),
+        *(sides(16, (n,), (2,), 1, at=3) for n in around(1, 64, 256)),
+        *(sides(16, (9, n), (n + 3, -1), n) for n in around(1, 8, 33, 256)),
+        *(sides(16, (n, 5), (7, 1), 1, to=(6, 1)) for n in around(8, 32)),
+        sides(16, (2, 3, 5, 20), (500, 100, -21, 1), 100),
+        sides(16, (2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36),
+        sides(16, (), (), at=3),
     ],
     Kernel.SHIFTED_GRID: [
         # rows of whole blocks: every start within a block of the source, forwards and backwards
         *(
-            (width, Layout.of((n,), (step,), (n - 1) * (step < 0) + o), Layout.packed((n,), p))
+            sides(width, (n,), (step,), (n - 1) * (step < 0) + o, at=p)
             for width in (1, 2, 4, 8)
             for step in (1, -1)
             for n in (32 // width, 4096 // width, 4112 // width)
@@ -213,7 +223,7 @@ CONDITIONS = {
             for p in (0, 16 // width)
         ),
         *(
-            (width, Layout.of((n,), (step,), (n - 1) * 4 * (step < 0) + o), Layout.packed((n,)))
+            sides(width, (n,), (step,), (n - 1) * 4 * (step < 0) + o)
             for width in (1, 2, 4, 8)
             for step in (2, -2, 4, -4)
             for n in (32 // width, 4112 // width)
@@ -221,27 +231,19 @@ CONDITIONS = {
         ),
         # rows apart from each other, whose blocks differ in each, short and long
         *(
-            (width, Layout.of((m, n), (n + gap, step), n), Layout.of((m, n), (n + 16 // width, 1)))
+            sides(width, (m, n), (n + gap, step), n, to=(n + 16 // width, 1))
             for width in (1, 4)
             for m, n in ((70, 32 // width), (9, 144 // width), (3, 4128 // width))
             for gap in (1, 5)
             for step in (1, -1)
         ),
-        (
-            2,
-            Layout.of((2, 3, 5, 40), (2000, 400, -41, 1), 170),
-            Layout.of((2, 3, 5, 40), (720, 240, 48, 1), 8),
-        ),
-        (
-            4,
-            Layout.of((2,) * 7 + (8,), (1280, 640, -320, 160, 80, -40, 20, -1), 408),
-            Layout.packed((2,) * 7 + (8,)),
-        ),
+        sides(2, (2, 3, 5, 40), (2000, 400, -41, 1), 170, to=(720, 240, 48, 1), at=8),
+        sides(4, (2,) * 7 + (8,), (1280, 640, -320, 160, 80, -40, 20, -1), 408),
     ],
     Kernel.ROW_ENDS: [
         # rows that are nothing but ends
         *(
-            (width, Layout.of((n,), (step,), (n - 1) * (step < 0) + o), Layout.packed((n,), p))
+            sides(width, (n,), (step,), (n - 1) * (step < 0) + o, at=p)
             for width in (1, 2, 4, 8)
             for step in (1, -1)
             for n in (16 // width, 30 // width)
@@ -249,12 +251,12 @@ CONDITIONS = {
             for p in range(1, 16 // width)
             if p + n < 32 // width
         ),
-        *((1, Layout.of((7, 17), (20, 1), 2), Layout.of((7, 17), (17 + gap, 1), 8)) for gap in (31, 32)),
+        *(sides(1, (7, 17), (20, 1), 2, to=(17 + gap, 1), at=8) for gap in (31, 32)),
     ],
     Kernel.SHIFTED_ROWS: [
         # one row: every start within a block on either side, forwards and backwards
         *(
-            (width, Layout.of((n,), (step,), (n - 1) * 4 * (step < 0) + o), Layout.packed((n,), p))
+            sides(width, (n,), (step,), (n - 1) * 4 * (step < 0) + o, at=p)
             for width in (1, 2, 4, 8)
             for step, places in (
                 (1, range(16)),
@@ -268,7 +270,7 @@ CONDITIONS = {
         ),
         # packed rows, whose blocks are shared, of the shortest length and others
         *(
-            (width, Layout.of((7, n), (n + 5, step), 5 * n), Layout.packed((7, n), p))
+            sides(width, (7, n), (n + 5, step), 5 * n, at=p)
             for width in (1, 2, 4, 8)
             for n in (31 // width + 1, 33 // width + 1, 47 // width + 1, 48 // width, 400 // width)
             for p in (0, 1, 16 // width - 1)
@@ -276,29 +278,21 @@ CONDITIONS = {
         ),
         # rows apart from each other, by less than a block and by more; some end where the next begins
         *(
-            (width, Layout.of((5, n), (n + 2, 1)), Layout.of((5, n), (n + gap, 1), 3))
+            sides(width, (5, n), (n + 2, 1), to=(n + gap, 1), at=3)
             for width, n in ((1, 31), (1, 40), (2, 17), (4, 9))
             for gap in (*range(18 // width + 1), 40)
         ),
-        (
-            2,
-            Layout.of((2, 3, 5, 40), (2000, 400, -41, 1), 170),
-            Layout.of((2, 3, 5, 40), (700, 220, 44, 1), 2),
-        ),
-        (
-            4,
-            Layout.of((2,) * 7 + (9,), (1280, 640, -320, 160, 80, -40, 20, -1), 408),
-            Layout.packed((2,) * 7 + (9,)),
-        ),
+        sides(2, (2, 3, 5, 40), (2000, 400, -41, 1), 170, to=(700, 220, 44, 1), at=2),
+        sides(4, (2,) * 7 + (9,), (1280, 640, -320, 160, 80, -40, 20, -1), 408),
         # rows that begin and end with blocks, and read them from anywhere
-        *((4, Layout.of((6, 16), (19, 1), o), Layout.of((6, 16), (20, 1), 4)) for o in range(5)),
+        *(sides(4, (6, 16), (19, 1), o, to=(20, 1), at=4) for o in range(5)),
         # rows of whole blocks, of which only the first begins with one
-        (1, Layout.of((5, 64), (70, 1), 3), Layout.of((5, 64), (72, 1))),
+        sides(1, (5, 64), (70, 1), 3, to=(72, 1)),
     ],
     Kernel.SUBWORD_ROWS: [
         # one row: every start within a word on either side, every step with code of its own, and one without
         *(
-            (width, Layout.of((n,), (step,), (n - 1) * 3 * (step < 0) + o), Layout.packed((n,), p))
+            sides(width, (n,), (step,), (n - 1) * 3 * (step < 0) + o, at=p)
             for width in (1, 2)
             for step in (1, -1, 2, -2, 3, -3)
             for n in (7, 8, 16, 17, 130)
@@ -307,33 +301,21 @@ CONDITIONS = {
         ),
         # packed rows, whose words are shared, of the shortest length and others
         *(
-            (1, Layout.of((7, n), (n + 5, step), 2 * n), Layout.packed((7, n), p))
+            sides(1, (7, n), (n + 5, step), 2 * n, at=p)
             for n in (7, 8, 9, 10, 11, 63, 131)
             for p in range(4)
             for step in (1, -1)
         ),
-        *(
-            (2, Layout.of((7, n), (n + 5, 1)), Layout.packed((7, n), p))
-            for n in (3, 4, 5, 65)
-            for p in range(2)
-        ),
+        *(sides(2, (7, n), (n + 5, 1), at=p) for n in (3, 4, 5, 65) for p in range(2)),
         # rows apart from each other, by less than a word and by more; some end where the next begins
-        *(
-            (1, Layout.of((5, n), (n + 2, 1)), Layout.of((5, n), (n + gap, 1), 3))
-            for n in (7, 10)
-            for gap in range(9)
-        ),
-        *((2, Layout.of((5, 3), (4, -1), 2), Layout.of((5, 3), (3 + gap, 1), 1)) for gap in range(5)),
-        (1, Layout.of((2, 3, 5, 9), (400, 100, -10, 1), 50), Layout.of((2, 3, 5, 9), (151, 50, 10, 1), 2)),
-        (
-            1,
-            Layout.of((2,) * 7 + (9,), (1280, 640, -320, 160, 80, -40, 20, 2), 400),
-            Layout.packed((2,) * 7 + (9,), 3),
-        ),
-        (1, Layout.of((9,), (0,), 3), Layout.packed((9,), 1)),
+        *(sides(1, (5, n), (n + 2, 1), to=(n + gap, 1), at=3) for n in (7, 10) for gap in range(9)),
+        *(sides(2, (5, 3), (4, -1), 2, to=(3 + gap, 1), at=1) for gap in range(5)),
+        sides(1, (2, 3, 5, 9), (400, 100, -10, 1), 50, to=(151, 50, 10, 1), at=2),
+        sides(1, (2,) * 7 + (9,), (1280, 640, -320, 160, 80, -40, 20, 2), 400, at=3),
+        sides(1, (9,), (0,), 3, at=1),
         # short runs, two dimensions a row: pixels of 3, 4 and other numbers of channels
         *(
-            (width, Layout.of((n, run), (run + 1, step), 2 * run), Layout.packed((n, run), p))
+            sides(width, (n, run), (run + 1, step), 2 * run, at=p)
             for width in (1, 2)
             for n in around(5, 11, 43)
             for run in (2, 3, 5)
@@ -341,34 +323,32 @@ CONDITIONS = {
             for p in range(4 // width)
         ),
         *(
-            (1, Layout.of((4, 9, 3), (99, -4, step), 40), Layout.of((4, 9, 3), (27 + gap, 3, 1), 2))
+            sides(1, (4, 9, 3), (99, -4, step), 40, to=(27 + gap, 3, 1), at=2)
             for gap in range(6)
             for step in (1, -1)
         ),
-        (2, Layout.of((3, 2, 5, 3), (99, 40, 6, 2)), Layout.of((3, 2, 5, 3), (40, 17, 3, 1), 1)),
+        sides(2, (3, 2, 5, 3), (99, 40, 6, 2), to=(40, 17, 3, 1), at=1),
     ],
     Kernel.TILES: [
         *(
-            (width, Layout.of((m, n), (1, m + 3), 2), Layout.packed((m, n), 1))
+            sides(width, (m, n), (1, m + 3), 2, at=1)
             for width in (4, 8, 16)
             for m in (2, 7, 8, 9, 33, 65)
             for n in (2, 8, 31, 32, 33)
         ),
-        (4, Layout.of((5, 40, 35), (1600, -1, -45), 1600), Layout.of((5, 40, 35), (1500, 36, 1), 3)),
-        (8, Layout.of((20, 3, 2, 17), (1, 1000, 500, 21)), Layout.packed((20, 3, 2, 17))),
-        (
-            16,
-            Layout.of((9,) + (2,) * 6 + (9,), (1, *(81 * 2**k for k in range(6)), 9)),
-            Layout.packed((9,) + (2,) * 6 + (9,)),
-        ),
+        sides(4, (5, 40, 35), (1600, -1, -45), 1600, to=(1500, 36, 1), at=3),
+        sides(8, (20, 3, 2, 17), (1, 1000, 500, 21)),
+        sides(16, (9,) + (2,) * 6 + (9,), (1, *(81 * 2**k for k in range(6)), 9)),
     ],
     Kernel.PIXELS: [
         # one row of pixels, with all or some of the source's channels, in both directions and from any byte
         *(
-            (
+            sides(
                 width,
-                Layout.of((n, channels), (step, across), o + (n * 4 if step < 0 else 0) + 3 * (across < 0)),
-                Layout.packed((n, channels), 16 // width),
+                (n, channels),
+                (step, across),
+                o + (n * 4 if step < 0 else 0) + 3 * (across < 0),
+                at=16 // width,
             )
             for width in (1, 2)
             for channels, steps, directions in (
@@ -384,14 +364,12 @@ CONDITIONS = {
         ),
         # repeated
         *(
-            (
+            sides(
                 width,
-                Layout.of(
-                    (2, n, repeats, channels),
-                    (1999, step, 0, across),
-                    o + n * 4 * (step < 0) + 3 * (across < 0),
-                ),
-                Layout.packed((2, n, repeats, channels), 16 // width),
+                (2, n, repeats, channels),
+                (1999, step, 0, across),
+                o + n * 4 * (step < 0) + 3 * (across < 0),
+                at=16 // width,
             )
             for width, repeats, channels in ((1, 2, 3), (1, 8, 2), (2, 2, 3))
             for step, across in ((3, 1), (-4, -1))
@@ -399,24 +377,25 @@ CONDITIONS = {
         ),
         # one channel of three
         *(
-            (width, Layout.of((n,), (step,), o + (n * 3 if step < 0 else 0)), Layout.packed((n,)))
+            sides(width, (n,), (step,), o + (n * 3 if step < 0 else 0))
             for width in (1, 2)
             for step in (3, -3)
             for n in (64, 80, 144)
             for o in (0, 1, 15)
         ),
         # rows
-        (1, Layout.of((5, 2, 16, 3), (400, 200, -3, 1), 50), Layout.of((5, 2, 16, 3), (160, 64, 3, 1), 16)),
-        (1, Layout.of((7, 32, 3), (101, 4, -1), 2), Layout.packed((7, 32, 3))),
-        (2, Layout.of((9, 40), (130, -3), 120), Layout.of((9, 40), (48, 1), 8)),
+        sides(1, (5, 2, 16, 3), (400, 200, -3, 1), 50, to=(160, 64, 3, 1), at=16),
+        sides(1, (7, 32, 3), (101, 4, -1), 2),
+        sides(2, (9, 40), (130, -3), 120, to=(48, 1), at=8),
         # rows that begin and end inside of blocks: shared with the next, or apart from it
         *(
-            (
+            sides(
                 width,
-                Layout.of(
-                    (3, n, channels), (n * 4 + 7, step, across), 4 * n * (step < 0) + 3 * (across < 0) + o
-                ),
-                Layout.of((3, n, channels), (n * channels + gap, channels, 1), p),
+                (3, n, channels),
+                (n * 4 + 7, step, across),
+                4 * n * (step < 0) + 3 * (across < 0) + o,
+                to=(n * channels + gap, channels, 1),
+                at=p,
             )
             for width in (1, 2)
             for channels, step, across in ((3, 3, -1), (3, -3, 1), (2, -4, 1), (4, 4, -1), (3, 4, 1))
@@ -424,17 +403,15 @@ CONDITIONS = {
             for o, p in ((0, 1), (5, 0), (1, 7), (3, 15))
             for gap in (0, 1, 40)
         ),
-        *(
-            (1, Layout.of((3, n), (300, 3), 1), Layout.of((3, n), (n + gap, 1), 5))
-            for n in (65, 90)
-            for gap in (0, 9)
-        ),
+        *(sides(1, (3, n), (300, 3), 1, to=(n + gap, 1), at=5) for n in (65, 90) for gap in (0, 9)),
         # channels in planes of the source, interleaved, and out of pixels into planes
         *(
-            (
+            sides(
                 width,
-                Layout.of((2, n, channels), (2000, step, 400 * sign), 1600 * (sign < 0) + n * (step < 0) + o),
-                Layout.packed((2, n, channels), p),
+                (2, n, channels),
+                (2000, step, 400 * sign),
+                1600 * (sign < 0) + n * (step < 0) + o,
+                at=p,
             )
             for width in (1, 2)
             for channels in (2, 3, 4)
@@ -444,14 +421,17 @@ CONDITIONS = {
         ),
         # the most that a group reads: of planes whose pixels are apart
         *(
-            (1, Layout.of((2, 70, channels), (2000, step, 400), 281), Layout.packed((2, 70, channels), 3))
+            sides(1, (2, 70, channels), (2000, step, 400), 281, at=3)
             for channels, step in ((3, 3), (4, 2), (3, -3))
         ),
         *(
-            (
+            sides(
                 width,
-                Layout.of((2, channels, n), (500, across, step), o + 4 * n * (step < 0) + 3 * (across < 0)),
-                Layout.of((2, channels, n), (1008, 160, 1), 16),
+                (2, channels, n),
+                (500, across, step),
+                o + 4 * n * (step < 0) + 3 * (across < 0),
+                to=(1008, 160, 1),
+                at=16,
             )
             for width in (1, 2)
             for channels, step, across in ((3, 3, 1), (3, -3, 1), (4, 4, -1), (2, 2, 1), (3, 4, 1))
@@ -460,11 +440,7 @@ CONDITIONS = {
         ),
         # strided in the target, which keeps what is between: some channels, every second element, fills
         *(
-            (
-                width,
-                Layout.of((n, channels), (step, across), 300),
-                Layout.of((n, channels), (target_step, channels > 1), p),
-            )
+            sides(width, (n, channels), (step, across), 300, to=(target_step, channels > 1), at=p)
             for width, channels, step, across, target_step, p in (
                 (1, 1, 1, 0, 2, 15),
                 (1, 1, 0, 0, 3, 1),
@@ -477,22 +453,25 @@ CONDITIONS = {
         ),
         # in rows that share no block, at the same place of blocks or not, and out of planes
         *(
-            (
+            sides(
                 width,
-                Layout.of((3, n, channels), (200, channels, 1), 3),
-                Layout.of((3, n, channels), (n * target_step + gap, target_step, 1), 3),
+                (3, n, channels),
+                (200, channels, 1),
+                3,
+                to=(n * target_step + gap, target_step, 1),
+                at=3,
             )
             for width, channels, target_step in ((1, 2, 3), (2, 3, 4))
             for n, gap in ((32, 16), (32, 17), (41, 17))
         ),
-        (1, Layout.of((3, 40), (60, 1), 5), Layout.of((3, 40), (96, 2), 3)),
-        (2, Layout.of((3, 40), (0, 0), 5), Layout.of((3, 40), (131, 3), 3)),
-        (1, Layout.of((2, 70, 2), (2000, -1, 400), 281), Layout.of((2, 70, 2), (300, 3, 1), 1)),
+        sides(1, (3, 40), (60, 1), 5, to=(96, 2), at=3),
+        sides(2, (3, 40), (0, 0), 5, to=(131, 3), at=3),
+        sides(1, (2, 70, 2), (2000, -1, 400), 281, to=(300, 3, 1), at=1),
     ],
     Kernel.SUBWORD_ENDS: [
         # rows that are nothing but ends
         *(
-            (width, Layout.of((7, n, 3), (60, -3, 1), 40), Layout.packed((7, n, 3), p))
+            sides(width, (7, n, 3), (60, -3, 1), 40, at=p)
             for width in (1, 2)
             for n in (2, 3, 5)
             for p in (1, 2, 9, 15)
@@ -504,7 +483,7 @@ CONDITIONS = {
     Kernel.REGISTER_TILES: [
         # one tile and several, beside and below each other, as many per invocation as divide them
         *(
-            (width, Layout.of((m, n), (1, m + 4), 4), Layout.packed((m, n), 4 * p))
+            sides(width, (m, n), (1, m + 4), 4, at=4 * p)
             for width in (1, 2)
             for m in (4, 8, 20, 64)
             for n in (4, 12, 16, 32)
@@ -512,30 +491,19 @@ CONDITIONS = {
         ),
         # columns backwards and broadcast, rows apart in the target
         *(
-            (
-                width,
-                Layout.of((m, n), (1, step), 4 * n - step * (n - 1) * (step < 0)),
-                Layout.of((m, n), (n + 4, 1), 8),
-            )
+            sides(width, (m, n), (1, step), 4 * n - step * (n - 1) * (step < 0), to=(n + 4, 1), at=8)
             for width in (1, 2)
             for step in (0, -40, 100)
             for m, n in ((4, 8), (36, 12))
         ),
         # in more dimensions
-        *(
-            (width, Layout.of((3, 5, 8, 4), (8, 400, 1, 40)), Layout.of((3, 5, 8, 4), (400, 40, 4, 1)))
-            for width in (1, 2)
-        ),
-        (1, Layout.of((2, 5, 8, 4, 12), (4000, -160, 480, 1, 40), 640), Layout.packed((2, 5, 8, 4, 12))),
+        *(sides(width, (3, 5, 8, 4), (8, 400, 1, 40), to=(400, 40, 4, 1)) for width in (1, 2)),
+        sides(1, (2, 5, 8, 4, 12), (4000, -160, 480, 1, 40), 640),
     ],
     Kernel.WIDE_TILES: [
         # the shortest rows of whole vectors, and sides just below, at and above a tile's
         *(
-            (
-                width,
-                Layout.of((m, n), (1, m + -m % per_vector + per_vector), per_vector),
-                Layout.packed((m, n), per_vector),
-            )
+            sides(width, (m, n), (1, m + -m % per_vector + per_vector), per_vector, at=per_vector)
             for width in WIDTHS
             for per_vector in (16 // width,)
             for m in (2, 3, 5, 16, 31, 32, 33, 64, 65, 70)
@@ -543,11 +511,7 @@ CONDITIONS = {
         ),
         # every second and fourth neighbour, and backwards, whose last vectors may be parts
         *(
-            (
-                width,
-                Layout.of((m, n), (step, stride), per_vector + (m - 1) * -step * (step < 0)),
-                Layout.packed((m, n), per_vector),
-            )
+            sides(width, (m, n), (step, stride), per_vector + (m - 1) * -step * (step < 0), at=per_vector)
             for width in WIDTHS
             for per_vector in (16 // width,)
             for step in (-1, 2, -2, 4, -4)
@@ -556,24 +520,22 @@ CONDITIONS = {
             for stride in (160,)
         ),
         *(
-            (
+            sides(
                 width,
-                Layout.of((3, 40, 5, 48), (9600, 1, 1920, 40 + -40 % per_vector)),
-                Layout.of((3, 40, 5, 48), (20_000, 400, 64, 1), per_vector),
+                (3, 40, 5, 48),
+                (9600, 1, 1920, 40 + -40 % per_vector),
+                to=(20_000, 400, 64, 1),
+                at=per_vector,
             )
             for width in WIDTHS
             for per_vector in (16 // width,)
         ),
-        (
-            4,
-            Layout.of((9,) + (2,) * 6 + (8,), (1, *(12 * 8 * 2**k for k in range(6)), 12)),
-            Layout.packed((9,) + (2,) * 6 + (8,)),
-        ),
+        sides(4, (9,) + (2,) * 6 + (8,), (1, *(12 * 8 * 2**k for k in range(6)), 12)),
     ],
     Kernel.SUBWORD_STEPS: [
         # a channel, or some, at every place of a word
         *(
-            (width, Layout.of((n,), (stride,), 40), Layout.of((n,), (step,), o))
+            sides(width, (n,), (stride,), 40, to=(step,), at=o)
             for width in (1, 2)
             for step in (2, 3, 4, 5, 16 // width, 16 // width + 1, 50)
             for n in (2, 3, 5, 70)
@@ -581,7 +543,7 @@ CONDITIONS = {
             for stride in (0, 3 - step % 3)
         ),
         *(
-            (width, Layout.of((n, run), (sign * (run + 1), 1), 300), Layout.of((n, run), (run + gap, 1), o))
+            sides(width, (n, run), (sign * (run + 1), 1), 300, to=(run + gap, 1), at=o)
             for width in (1, 2)
             for run in (2, 3, 5, 9)
             for gap in (1, 2, 4)
@@ -591,7 +553,7 @@ CONDITIONS = {
         ),
         # a repeated run, as long as its step
         *(
-            (width, Layout.of((n, run), (0, 1), 3), Layout.of((n, run), (run, 1), o))
+            sides(width, (n, run), (0, 1), 3, to=(run, 1), at=o)
             for width in (1, 2)
             for run in (2, 3)
             for n in (2, 5)
@@ -599,43 +561,26 @@ CONDITIONS = {
         ),
         # rows that share no word: as far apart as need be, or at the same place of words
         *(
-            (width, Layout.of((3, 5, 7), (50, -9, 1), 60), Layout.of((3, 5, 7), (77 + apart, 16, 2), o))
+            sides(width, (3, 5, 7), (50, -9, 1), 60, to=(77 + apart, 16, 2), at=o)
             for width in (1, 2)
             for apart in (3, 9)
             for o in range(4)
         ),
-        (1, Layout.of((3, 5, 2), (50, 9, 1)), Layout.of((3, 5, 2), (20, 4, 1), 1)),
-        (2, Layout.of((3, 5), (50, 9)), Layout.of((3, 5), (10, 2), 1)),
-        (
-            1,
-            Layout.of((2,) * 6, (64, -32, 16, 8, -4, 2), 36),
-            Layout.of((2,) * 6, (405, 189, 81, 36, 15, 6), 1),
-        ),
+        sides(1, (3, 5, 2), (50, 9, 1), to=(20, 4, 1), at=1),
+        sides(2, (3, 5), (50, 9), to=(10, 2), at=1),
+        sides(1, (2,) * 6, (64, -32, 16, 8, -4, 2), 36, to=(405, 189, 81, 36, 15, 6), at=1),
     ],
     Kernel.SUBWORD_RUNS: [
-        *(
-            (1, Layout.of((n,), (-1,), n + 2), Layout.packed((n,), o))
-            for n in (1, 2, 3, 4, 5, 9, 64)
-            for o in range(5)
-        ),
-        *(
-            (1, Layout.of((n,), (1,), o), Layout.packed((n,)))
-            for n in (3, 4, 5, 16, 64, 65, 300)
-            for o in range(5)
-        ),
-        *(
-            (2, Layout.of((n,), (s,), 300), Layout.packed((n,), o))
-            for n in range(2, 6)
-            for o in range(3)
-            for s in (-3, -1, 2)
-        ),
+        *(sides(1, (n,), (-1,), n + 2, at=o) for n in (1, 2, 3, 4, 5, 9, 64) for o in range(5)),
+        *(sides(1, (n,), (1,), o) for n in (3, 4, 5, 16, 64, 65, 300) for o in range(5)),
+        *(sides(2, (n,), (s,), 300, at=o) for n in range(2, 6) for o in range(3) for s in (-3, -1, 2)),
         (1, Layout.packed((9,), 1), Layout.of((9,), (4,), 3)),
         (2, Layout.packed((9,), 1), Layout.of((9,), (2,), 1)),
-        (1, Layout.of((), (), 5), Layout.of((), (), 2)),
-        (1, Layout.of((3, 5, 3), (40, 4, -1), 2), Layout.of((3, 5, 3), (17, 3, 1), 7)),
-        *((1, Layout.of((40, 50, 3), (150, -3, 1), 147), Layout.packed((40, 50, 3), o)) for o in range(4)),
-        (2, Layout.of((30, 7), (9, -1), 8), Layout.of((30, 7), (8, 1), 3)),
-        (1, Layout.of((2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36), Layout.packed((2,) * 8, 1)),
+        sides(1, (), (), 5, to=(), at=2),
+        sides(1, (3, 5, 3), (40, 4, -1), 2, to=(17, 3, 1), at=7),
+        *(sides(1, (40, 50, 3), (150, -3, 1), 147, at=o) for o in range(4)),
+        sides(2, (30, 7), (9, -1), 8, to=(8, 1), at=3),
+        sides(1, (2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36, at=1),
     ],
 }
 
