@@ -10,9 +10,9 @@ import pytest
 from changed_modules import numbered_module
 from helpers import Bytes, check_bytes, check_same, random_bytes
 from planning import USUAL, dispatches_of
-from reference.indexed import index_kernels, trace_indexed
+from reference.indexed import index_kernels
 from reference.memory import Writes
-from reference.plans import run_plan
+from reference.plans import run_plan, trace
 from running import Compile, Limit
 from test_mapping import PROFILES as MAPPING_PROFILES
 from test_mapping import check_mapping
@@ -84,7 +84,7 @@ def test_invocations_write_what_the_reference_writes(
     }
 
     def written(trial: Trial, source: Bytes, target: Bytes) -> Writes:
-        return trace_indexed(dispatches_of(trial.plan)[0], source, target, tables[trial]).writes
+        return trace(dispatches_of(trial.plan)[0], source, target, tables[trial]).writes
 
     check_mapping(device, list(tables), written)
 

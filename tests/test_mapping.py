@@ -13,7 +13,6 @@ from helpers import GUARD, Bytes, default_tier, random_bytes, whole_words
 from planning import favouring, only_dispatch, planned_by_kernel
 from reference.memory import Writes
 from reference.plans import trace
-from reference.windows import trace_windows
 from running import Compile, run_side_by_side, side_by_side
 from test_extract_windows import CONDITIONS as WINDOW_CONDITIONS
 from test_extract_windows import conditions as window_conditions
@@ -115,6 +114,6 @@ def test_invocations_of_windows_write_what_the_reference_writes(
     def written(trial: Trial, source: Bytes, target: Bytes) -> Writes:
         step = only_dispatch(trial.plan)
         assert step.target_binding.offset_nbytes == 0
-        return trace_windows(step, source, target, cases[trial].offsets).writes
+        return trace(step, source, target, cases[trial].offsets).writes
 
     check_mapping(device, list(cases), written)

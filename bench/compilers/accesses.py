@@ -8,17 +8,12 @@ from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
-from reference.indexed import trace_indexed
 from reference.memory import Accesses, Trace
 from reference.plans import trace
-from reference.sized import trace_sized
-from reference.windows import trace_windows
 
 from bench.cases import Case
 from bench.compilers.planned import offsets_of, planned
-from wgslice.plans.indexed import IndexedDispatch
-from wgslice.plans.sized import SizedDispatch
-from wgslice.plans.steps import Dispatch, OnGrid
+from wgslice.plans.steps import OnGrid
 from wgslice.plans.windows import WindowDispatch
 
 __all__ = [
@@ -70,14 +65,8 @@ def traced(case: Case, step: OnGrid) -> tuple[Trace, float]:
     """Trace the first workgroups of a dispatch on zeros; also return the factor to all workgroups."""
     some, source, target = sampled(step)
     scale = prod(step.share.workgroups) / prod(some.share.workgroups)
-    if isinstance(some, WindowDispatch):
-        return trace_windows(some, source, target, offsets_of(case)), scale
-    if isinstance(some, IndexedDispatch):
-        return trace_indexed(some, source, target, None), scale
-    if isinstance(some, SizedDispatch):
-        return trace_sized(some, source, target, None), scale
-    assert isinstance(some, Dispatch)
-    return trace(some, source, target), scale
+    offsets = offsets_of(case) if isinstance(some, WindowDispatch) else None
+    return trace(some, source, target, offsets), scale
 
 
 def sampled(step: OnGrid) -> tuple[OnGrid, NDArray[np.uint8], NDArray[np.uint8]]:

@@ -15,10 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-from reference.indexed import trace_indexed
 from reference.plans import trace
-from reference.sized import trace_sized
-from reference.windows import trace_windows
 
 from bench.compilers.accesses import WAVES, moved_nbytes, sampled
 from bench.compilers.drivers import available, compile_folder
@@ -31,7 +28,6 @@ from wgslice.plans.choose import Dispatched
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.profiles import ClassCost, CostClass
 from wgslice.plans.sized import SizedDispatch
-from wgslice.plans.steps import Dispatch
 from wgslice.plans.windows import WindowDispatch
 
 __all__ = ["MEMORY_BYTES_PER_S", "works"]
@@ -59,16 +55,7 @@ CYCLE_S = 2 * 16 / MEMORY_BYTES_PER_S / 400
 def seconds(step: Dispatched, cycles: float) -> float:
     """Return the cycles of an invocation of a dispatch."""
     some, source, target = sampled(step)
-    if isinstance(some, WindowDispatch):
-        assert some.windows.offsets is not None
-        traced = trace_windows(some, source, target, some.windows.offsets.astype(np.int64))
-    elif isinstance(some, IndexedDispatch):
-        traced = trace_indexed(some, source, target, None)
-    elif isinstance(some, SizedDispatch):
-        traced = trace_sized(some, source, target, None)
-    else:
-        assert isinstance(some, Dispatch)
-        traced = trace(some, source, target)
+    traced = trace(some, source, target)
     invocations = prod(some.share.workgroups) * some.share.workgroup_size
     touched = np.mean([sum(moved_nbytes(traced, wave)[:2]) for wave in WAVES])
     return cycles * CYCLE_S + float(touched) / MEMORY_BYTES_PER_S / invocations

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from reference.elements import WORD_NBYTES, Copied, elements_of, write_elements
-from reference.memory import Bytes, Flags, Observed, Trace, Words, Writes, bound, store
+from reference.inserting import greatest_winners
+from reference.memory import Bytes, Flags, Observed, Trace, Words, Writes, bound
 from reference.pieces import Pieces, divide, find_pieces, invocation_numbers, taken
 
 from wgslice.plans.indexed import IndexedDispatch
@@ -18,18 +19,6 @@ from wgslice.shaders import indexed_dtype, uniform_block
 Indices = NDArray[np.generic]
 
 
-def run_indexed(
-    step: IndexedDispatch,
-    source: Bytes,
-    target: Bytes,
-    indices: Indices | None,
-    winners: Bytes | None = None,
-) -> None:
-    """One kernel on its two bindings, its device-resident indices, and the winners if there are any."""
-    writes = trace_indexed(step, source, target, indices, winners).writes
-    store(step.kernel, bound(target, step.target_binding), writes)
-
-
 def trace_indexed(
     step: IndexedDispatch,
     source: Bytes,
@@ -37,7 +26,10 @@ def trace_indexed(
     indices: Indices | None,
     winners: Bytes | None = None,
 ) -> Trace:
-    """Map the invocations of one kernel to what they load and store; nothing is written."""
+    """Map the invocations of one kernel to what they load and store; nothing is written.
+
+    `indices` are the device-resident ones, `winners` those on places, if there are any.
+    """
     block = np.frombuffer(uniform_block(step), indexed_dtype)[0]
     known = indices if step.copy.host is None else step.copy.host.values
     assert known is not None
@@ -263,11 +255,7 @@ def last_writer_indices(
     inside = reached.inside
     place = (rows.winner + c * block["dimensions"]["winner_stride"][last] + reached.winners)[inside]
     winner = (rows.number + c * block["dimensions"]["number_stride"][last] + np.uint32(1))[inside]
-    order = np.lexsort((winner, place))
-    greatest = order[np.diff(place[order], append=np.uint32(0xFFFFFFFF)) != 0]
-    by = owner[inside][greatest]
-    before = target.elements(place[greatest], WORD_NBYTES, by).view(np.uint32)
-    return Writes(WORD_NBYTES, place[greatest], np.maximum(before, winner[greatest]), by)
+    return greatest_winners(target, place, winner, owner[inside])
 
 
 def masked_words(

@@ -10,17 +10,17 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 from reference import block_kernels, elements, grids
-from reference.indexed import run_indexed
+from reference.indexed import trace_indexed
 from reference.memory import Bytes, Observed, Trace, Writes, bound, store
 from reference.sized import sized_windows
-from reference.windows import run_windows
+from reference.windows import trace_windows
 
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import OF_INDICES, OF_WINDOWS, Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import PATTERN_NBYTES
 from wgslice.plans.sized import SizedDispatch
-from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
+from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory, OnGrid
 from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders import copy_dtype, uniform_block
 
@@ -40,26 +40,30 @@ def run_plan(plan: Plan, source: Bytes, target: Bytes, offsets: NDArray[np.gener
         if isinstance(step, BufferCopies):
             for source_place, target_place in zip(step.source.places(), step.target.places(), strict=True):
                 written[target_place:][: step.nbytes] = read[source_place:][: step.nbytes]
-        elif isinstance(step, WindowDispatch):
-            known = offsets if step.windows.offsets is None else step.windows.offsets
-            assert known is not None
-            run_windows(step, read, written, known, memories.get(Memory.WINNERS))
-        elif isinstance(step, SizedDispatch):
-            sized_windows(step, read, written, offsets)
-        elif isinstance(step, IndexedDispatch):
-            run_indexed(step, read, written, offsets, memories.get(Memory.WINNERS))
-        else:
-            assert isinstance(step, Dispatch)  # no test brings a texture
-            run_dispatch(step, read, written)
+            continue
+        assert isinstance(step, OnGrid)  # no test brings a texture
+        traced = trace(step, read, written, offsets, memories.get(Memory.WINNERS))
+        store(step.kernel, bound(written, step.target_binding), traced.writes)
 
 
-def run_dispatch(step: Dispatch, source: Bytes, target: Bytes) -> None:
-    """One kernel on its two bindings."""
-    store(step.kernel, bound(target, step.target_binding), trace(step, source, target).writes)
+def trace(
+    step: OnGrid,
+    source: Bytes,
+    target: Bytes,
+    offsets: NDArray[np.generic] | None = None,
+    winners: Bytes | None = None,
+) -> Trace:
+    """Map the invocations of one kernel to what they load and store; nothing is written.
 
-
-def trace(step: Dispatch, source: Bytes, target: Bytes) -> Trace:
-    """Map the invocations of one kernel to what they load and store; nothing is written."""
+    `offsets` are the device-resident ones, of windows or as indices; `winners` those on places.
+    """
+    if isinstance(step, WindowDispatch):
+        return trace_windows(step, source, target, offsets, winners)
+    if isinstance(step, SizedDispatch):
+        return sized_windows(step, source, target, offsets)
+    if isinstance(step, IndexedDispatch):
+        return trace_indexed(step, source, target, offsets, winners)
+    assert isinstance(step, Dispatch)
     block = np.frombuffer(uniform_block(step), copy_dtype)[0]
     read, kept = Observed(bound(source, step.source_binding)), Observed(bound(target, step.target_binding))
     writes = copy_kernels[step.kernel](block, step, read, kept)

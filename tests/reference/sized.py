@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from reference.memory import Bytes, Observed, Trace, Writes, bound, store
+from reference.memory import Bytes, Observed, Trace, Writes, bound
+from reference.window_places import in_32_bits
 
-from wgslice.arguments import I32_MAX, I32_MIN
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.sized import DIMENSION_COLUMNS, FIXED_COLUMNS, SizedDispatch
 from wgslice.shaders import sized_dtype, uniform_block
@@ -60,8 +60,7 @@ class Copier:
         self.of_groups = step.table[step.columns * len(step.boxes.numbers) :].tolist()
         self.offsets = None
         if offsets is not None:
-            info = np.iinfo(offsets.dtype.name)
-            self.offsets = np.clip(offsets, max(info.min, I32_MIN), min(info.max, I32_MAX)).tolist()
+            self.offsets = in_32_bits(offsets).tolist()
         self.writes: list[tuple[int, bytes, int]] = []  # word, its bytes, and the invocation
 
     def added(self, words: list[int]) -> int:
@@ -155,10 +154,10 @@ class Copier:
             self.write(found[0][0], np.concatenate([values for _, values in found]), n)
 
 
-def trace_sized(
+def sized_windows(
     step: SizedDispatch, source: Bytes, target: Bytes, offsets: NDArray[np.generic] | None
 ) -> Trace:
-    """Map the invocations of the kernel to what they load and store; nothing is written."""
+    """Mirrors `wgsl/sized_windows.wgsl`: maps invocations to what they load and store; writes nothing."""
     read, kept = Observed(bound(source, step.source_binding)), Observed(bound(target, step.target_binding))
     copier = Copier(step, read, kept, offsets)
     invocations = prod(step.share.workgroups) * step.share.workgroup_size
@@ -168,13 +167,6 @@ def trace_sized(
     content = np.frombuffer(b"".join(values), f"V{WORD_NBYTES}")
     places = np.array(words, np.uint32), content, np.array(owners, np.uint32)
     return Trace(Writes(WORD_NBYTES, *places), read.loads, kept.loads)
-
-
-def sized_windows(
-    step: SizedDispatch, source: Bytes, target: Bytes, offsets: NDArray[np.generic] | None = None
-) -> None:
-    """Mirrors `wgsl/sized_windows.wgsl` on its two bindings."""
-    store(step.kernel, bound(target, step.target_binding), trace_sized(step, source, target, offsets).writes)
 
 
 sized_kernels = {Kernel.SIZED_WINDOWS: sized_windows}

@@ -9,9 +9,17 @@ from numpy.typing import NDArray
 from reference.memory import Flags, Words
 from reference.pieces import divide, invocation_numbers
 
+from wgslice.arguments import I32_MAX, I32_MIN
 from wgslice.plans.windows import WindowDispatch
 
 Offsets = NDArray[np.int32]  # (windows, rank)
+
+
+def in_32_bits(offsets: NDArray[np.generic]) -> Offsets:
+    """Offsets of any integers as the kernels read them: beyond 32 bits the nearest."""
+    info = np.iinfo(offsets.dtype.name)
+    fitting: Offsets = np.clip(offsets, max(info.min, I32_MIN), min(info.max, I32_MAX)).astype(np.int32)
+    return fitting
 
 
 class Tables(NamedTuple):
@@ -119,15 +127,6 @@ def find_elements(block: np.void, step: WindowDispatch, offsets: Offsets) -> Ele
     own = invocation[invocation < block["count"] * block["window_size"]]
     window, rest = np.divmod(own, block["window_size"])
     picks = find_picks(block, step, window)
-    tensor = np.full_like(rest, block["tensor_offset"])
-    batch = block["batch_offset"] + picks.number * block["window_stride"]
-    winner = np.full_like(rest, block["winner_offset"])
-    inside = np.ones(len(rest), bool)
-    for d in range(block["rank"]):
-        c, rest = np.divmod(rest, block["dimensions"]["inner"][d])
-        index = find_indices(block, offsets, picks, d, c)
-        inside &= index - block["dimensions"]["begin"][d] < block["dimensions"]["extent"][d]
-        tensor += index * block["dimensions"]["tensor_stride"][d]
-        batch += c * block["dimensions"]["batch_stride"][d]
-        winner += index * block["dimensions"]["winner_stride"][d]
-    return Elements(own, picks.number, tensor, batch, winner, inside)
+    places = find_window_places(block, offsets, picks, rest, int(block["rank"]))
+    batch = block["batch_offset"] + picks.number * block["window_stride"] + places.batch
+    return Elements(own, picks.number, places.tensor, batch, places.winner, places.inside)

@@ -9,42 +9,39 @@ import numpy as np
 from numpy.typing import NDArray
 from reference.elements import WORD_NBYTES, Copied, elements_of, write_elements
 from reference.inserting import greatest_winners, insert_rows, insert_words, last_writer_rows
-from reference.memory import Bytes, Observed, Trace, Writes, bound, store
+from reference.memory import Bytes, Observed, Trace, Writes, bound
 from reference.pieces import divide, invocation_numbers
-from reference.window_places import Tables, are_last, find_elements, find_picks, find_window_places
+from reference.window_places import (
+    Tables,
+    are_last,
+    find_elements,
+    find_picks,
+    find_window_places,
+    in_32_bits,
+)
 from reference.window_rows import window_rows
 
-from wgslice.arguments import I32_MAX, I32_MIN
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders import uniform_block, windows_dtype
-
-
-def run_windows(
-    step: WindowDispatch,
-    source: Bytes,
-    target: Bytes,
-    offsets: NDArray[np.generic],
-    winners: Bytes | None = None,
-) -> None:
-    """One kernel on its two bindings, the offsets of all windows, and winners where there are some."""
-    writes = trace_windows(step, source, target, offsets, winners).writes
-    store(step.kernel, bound(target, step.target_binding), writes)
 
 
 def trace_windows(
     step: WindowDispatch,
     source: Bytes,
     target: Bytes,
-    offsets: NDArray[np.generic],
+    offsets: NDArray[np.generic] | None = None,
     winners: Bytes | None = None,
 ) -> Trace:
-    """Map the invocations of one kernel to what they load and store; nothing is written."""
+    """Map the invocations of one kernel to what they load and store; nothing is written.
+
+    `offsets` are the device-resident ones, `winners` those on indices, if there are any.
+    """
+    known = offsets if step.windows.offsets is None else step.windows.offsets
+    assert known is not None
     block = np.frombuffer(uniform_block(step), windows_dtype)[0]
-    info = np.iinfo(offsets.dtype.name)
-    fitting = np.clip(offsets, max(info.min, I32_MIN), min(info.max, I32_MAX)).astype(np.int32)
     read, kept = Observed(bound(source, step.source_binding)), Observed(bound(target, step.target_binding))
-    tables = Tables(fitting, None if winners is None else winners.view(np.uint32))
+    tables = Tables(in_32_bits(known), None if winners is None else winners.view(np.uint32))
     writes = window_kernels[step.kernel](block, step, read, kept, tables)
     return Trace(writes, read.loads, kept.loads)
 
