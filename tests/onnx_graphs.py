@@ -1,4 +1,4 @@
-"""Hypothesis strategies for ONNX graphs of operators that move elements."""
+"""ONNX models as tests write them, and Hypothesis strategies for graphs of operators that move elements."""
 
 from __future__ import annotations
 
@@ -12,6 +12,17 @@ from hypothesis import strategies as st
 from onnx import helper
 
 MAX_ELEMENTS = 3000
+
+
+def parsed(text: str, opset: int = 18) -> onnx.ModelProto:
+    """A model in ONNX's own notation."""
+    return onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": {opset}]>\ng {text}')
+
+
+def node(operator: str, count: int = 1, outputs: int = 1, **attributes: Any) -> onnx.NodeProto:
+    """A node whose inputs are `i0`, `i1` and so on, and whose outputs `o0`, `o1`."""
+    names = [f"i{number}" for number in range(count)]
+    return helper.make_node(operator, names, [f"o{number}" for number in range(outputs)], **attributes)
 
 
 @dataclass

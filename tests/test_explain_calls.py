@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from helpers import check_same
-from onnx import helper
+from onnx_graphs import parsed
 from running import recording
 from wgpu.backends.wgpu_native._api import libf
 
@@ -53,18 +53,9 @@ def on(x: wg.Tensor, array: Any) -> wg.Tensor:
 
 def padding_model(x: wg.Tensor) -> Any:
     """A model that pads by a border, which its runs keep on the device, and transposes."""
-    nodes = [
-        helper.make_node("Pad", ["x", "pads", "value"], ["padded"]),
-        helper.make_node("Transpose", ["padded"], ["y"]),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "padding",
-        [helper.make_tensor_value_info("x", 2, X.shape)],
-        [helper.make_tensor_value_info("y", 2, (42, 25))],
-        [helper.make_tensor("pads", 7, (4,), [0, 1, 1, 1]), helper.make_tensor("value", 2, (), [9])],
-    )
-    return backend.prepare(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), x.device)
+    model = parsed("""(uint8[24, 40] x) => (uint8[42, 25] y) <int64[4] pads = {0, 1, 1, 1}, uint8 value = {9}>
+        { padded = Pad(x, pads, value) y = Transpose(padded) }""")
+    return backend.prepare(model, x.device)
 
 
 # What a call submits, by what it is; each from a tensor of X.

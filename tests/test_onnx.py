@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
-from onnx_graphs import Growing, graphs
+from onnx_graphs import Growing, graphs, node, parsed
 
 import wgslice as wg
 from wgslice import onnx as backend
@@ -38,7 +38,10 @@ def model_of(
     constants: dict[str, Any] | None = None,
     opset: int = 18,
 ) -> onnx.ModelProto:
-    """Inputs have an element type and sizes, outputs a rank; constants that are no arrays are int64."""
+    """A model of nodes that a test computes.
+
+    Inputs have an element type and sizes, outputs a rank; constants that are no arrays are int64.
+    """
     kind = next(iter(inputs.values()))[0]
     return helper.make_model(
         helper.make_graph(
@@ -238,8 +241,7 @@ def test_a_graph_of_twenty_operators_stays_on_the_device(
 
 def test_borders_of_many_constants(device: wg.Device) -> None:
     """More of them than a prepared model keeps, each twice, and more of the first one later."""
-    node = helper.make_node("Pad", ["x", "pads", "value"], ["y"])
-    model = model_of([node], {"x": (5, (3,)), "pads": (7, (2,)), "value": (5, ())}, {"y": 1}, opset=19)
+    model = parsed("(int16[3] x, int64[2] pads, int16 value) => (int16[n] y) { y = Pad(x, pads, value) }", 19)
     prepared = backend.prepare(model, device)
     x = np.array([1, 2, 3], np.int16)
     for number, width in [(number // 2, 4) for number in range(40)] + [(0, 400), (19, 4)]:
@@ -248,13 +250,12 @@ def test_borders_of_many_constants(device: wg.Device) -> None:
         check_same(y, np.pad(x, (width, 1), constant_values=value))
 
 
+TURNED = """(float[n, 5] x) => (float[k] y) <int64[1] shape = {-1}>
+    { t = Transpose(x) y = Reshape(t, shape) }"""
+
+
 def test_runs_use_the_same_buffers_until_sizes_change(device: wg.Device) -> None:
-    nodes = [
-        helper.make_node("Transpose", ["x"], ["t"]),
-        helper.make_node("Reshape", ["t", "shape"], ["y"]),
-    ]
-    model = model_of(nodes, {"x": (1, ("n", 5))}, {"y": 1}, {"shape": [-1]})
-    prepared = backend.prepare(model, device)
+    prepared = backend.prepare(parsed(TURNED), device)
     owned = []
     for rows in (4, 4, 9, 4):
         x = np.random.default_rng(rows).random((rows, 5), np.float32)
@@ -293,13 +294,9 @@ def test_a_model_is_captured_without_the_buffers_of_its_runs(device: wg.Device, 
 
 def test_outputs_on_the_device_are_the_callers(device: wg.Device) -> None:
     """Whatever runs later does not change them, and they share no buffer with an input or with each other."""
-    nodes = [
-        helper.make_node("Identity", ["x"], ["same"]),
-        helper.make_node("Concat", ["x", "x"], ["twice"], axis=0),
-        helper.make_node("Slice", ["twice", "one", "far"], ["cut"]),
-    ]
-    outputs = {"same": 1, "twice": 1, "cut": 1, "x": 1}
-    model = model_of(nodes, {"x": (1, ("n",))}, outputs, {"one": [1], "far": [I64_MAX]})
+    model = parsed("""(float[n] x) => (float[n] same, float[m] twice, float[k] cut, float[n] x)
+        <int64[1] one = {1}, int64[1] far = {9223372036854775807}>
+        { same = Identity(x) twice = Concat<axis = 0>(x, x) cut = Slice(twice, one, far) }""")
     prepared = backend.prepare(model, device)
     first, second = np.arange(8, dtype=np.float32), np.arange(8, 16, dtype=np.float32)
     tensor = wg.asarray(first, device=device)
@@ -315,8 +312,7 @@ def test_outputs_on_the_device_are_the_callers(device: wg.Device) -> None:
 
 def test_a_tensor_is_an_input_without_an_upload(device: wg.Device) -> None:
     x = wg.asarray(np.arange(12, dtype=np.float32).reshape(3, 4), device=device)
-    node = helper.make_node("Transpose", ["x"], ["y"])
-    prepared = backend.prepare(model_of([node], {"x": (1, (4, 3))}, {"y": 2}), device)
+    prepared = backend.prepare(parsed("(float[4, 3] x) => (float[3, 4] y) { y = Transpose(x) }"), device)
     check_same(prepared.run({"x": x.T})[0], x.numpy())
     assert prepared.memory is not None
     assert prepared.memory.tensors == 0
@@ -324,14 +320,13 @@ def test_a_tensor_is_an_input_without_an_upload(device: wg.Device) -> None:
 
 def test_parameters_may_be_inputs_or_computed(device: wg.Device) -> None:
     """Only values that the graph computes of its own shape are read back."""
-    nodes = [
-        helper.make_node("Concat", ["rows", "columns"], ["shape"], axis=0),
-        helper.make_node("Transpose", ["x"], ["t"]),
-        helper.make_node("Reshape", ["t", "shape"], ["y"]),
-        helper.make_node("Expand", ["y", "more"], ["z"]),
-    ]
-    free: dict[str, tuple[int, Sequence[int | str | None]]] = {"rows": (7, (1,)), "columns": (7, (1,))}
-    model = model_of(nodes, {"x": (1, (4, 6)), **free, "more": (7, (None,))}, {"z": 3})
+    model = parsed("""(float[4, 6] x, int64[1] rows, int64[1] columns, int64[n] more) => (float[k, l, m] z)
+        {
+            shape = Concat<axis = 0>(rows, columns)
+            t = Transpose(x)
+            y = Reshape(t, shape)
+            z = Expand(y, more)
+        }""")
     prepared = backend.prepare(model, device)
     x = np.arange(24, dtype=np.float32).reshape(4, 6)
     for rows, columns, more in ((3, 8, 2), (-1, 12, 3)):
@@ -344,13 +339,13 @@ def test_parameters_may_be_inputs_or_computed(device: wg.Device) -> None:
 
 def test_what_is_read_after_a_submission_keeps_its_buffer(device: wg.Device) -> None:
     """A parameter is read back between an upload and the nodes that read it; their result wants a buffer."""
-    nodes = [
-        helper.make_node("Identity", ["s"], ["shape"]),
-        helper.make_node("Reshape", ["x", "shape"], ["v"]),
-        helper.make_node("Split", ["v"], ["a", "b"], num_outputs=2),
-        helper.make_node("Concat", ["b", "a"], ["y"], axis=0),
-    ]
-    model = model_of(nodes, {"x": (1, (8,)), "s": (7, (1,))}, {"y": 1})
+    model = parsed("""(float[8] x, int64[1] s) => (float[n] y)
+        {
+            shape = Identity(s)
+            v = Reshape(x, shape)
+            a, b = Split<num_outputs = 2>(v)
+            y = Concat<axis = 0>(b, a)
+        }""")
     prepared = backend.prepare(model, device)
     for _ in range(2):
         (y,) = prepared.run([np.arange(8, dtype=np.float32), np.array([8])])
@@ -358,8 +353,8 @@ def test_what_is_read_after_a_submission_keeps_its_buffer(device: wg.Device) -> 
 
 
 def test_a_tensor_may_take_an_initializers_place(device: wg.Device) -> None:
-    nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"])]
-    model = model_of(nodes, {"x": (1, (12,)), "shape": (7, (2,))}, {"y": 2}, {"shape": np.array([2, 6])})
+    model = parsed("""(float[12] x, int64[2] shape) => (float[m, n] y) <int64[2] shape = {2, 6}>
+        { y = Reshape(x, shape) }""")
     prepared = backend.prepare(model, device)
     x, shape = np.arange(12, dtype=np.float32), np.array([4, 3])
     for given_shape in (shape, wg.asarray(shape, device=device)):
@@ -368,8 +363,8 @@ def test_a_tensor_may_take_an_initializers_place(device: wg.Device) -> None:
 
 
 def test_only_the_buffers_of_a_run_are_kept(device: wg.Device) -> None:
-    nodes = [helper.make_node("Transpose", ["x"], ["t"]), helper.make_node("Reshape", ["t", "shape"], ["y"])]
-    model = model_of(nodes, {"x": (1, (40, 50)), "shape": (7, (1,))}, {"y": 1})
+    model = parsed("""(float[40, 50] x, int64[1] shape) => (float[n] y)
+        { t = Transpose(x) y = Reshape(t, shape) }""")
     prepared = backend.prepare(model, device)
     x = np.random.default_rng(1).random((40, 50), np.float32)
     array = weakref.ref(x)
@@ -384,8 +379,7 @@ def test_only_the_buffers_of_a_run_are_kept(device: wg.Device) -> None:
 
 
 def test_a_small_run_does_not_keep_a_large_ones_buffers(device: wg.Device) -> None:
-    nodes = [helper.make_node("Transpose", ["x"], ["t"]), helper.make_node("Reshape", ["t", "shape"], ["y"])]
-    prepared = backend.prepare(model_of(nodes, {"x": (1, ("n", 5))}, {"y": 1}, {"shape": [-1]}), device)
+    prepared = backend.prepare(parsed(TURNED), device)
     for rows in (100_000, 4):
         prepared.run([np.zeros((rows, 5), np.float32)])
     assert prepared.memory is not None
@@ -404,14 +398,8 @@ def test_many_pieces_of_a_border_are_copied_axis_by_axis(device: wg.Device) -> N
 def test_a_border_takes_few_copies_however_wide(device: wg.Device, mode: Any) -> None:
     x = np.arange(6, dtype=np.int16).reshape(2, 3)
     given = [x, np.array([3, 20_000, 5, 30_001])]
-    prepared = backend.prepare(
-        model_of(
-            [helper.make_node("Pad", ["x", "pads"], ["y"], mode=mode)],
-            {"x": (5, (2, 3)), "pads": (7, (4,))},
-            {"y": 2},
-        ),
-        device,
-    )
+    text = f'(int16[2, 3] x, int64[4] pads) => (int16[m, n] y) {{ y = Pad<mode = "{mode}">(x, pads) }}'
+    prepared = backend.prepare(parsed(text), device)
     check_same(prepared.run(given)[0], np.pad(x, [(3, 5), (20_000, 30_001)], mode))
     for size in (1, 2, 3, 7):
         assert len(padded(mode, size, 10**9, 2**31)) <= 6
@@ -449,11 +437,10 @@ def test_models_that_cannot_run_are_not_compatible() -> None:
 
 def test_a_destroyed_input_is_refused(device: wg.Device) -> None:
     """Before it reaches a submission, where wgpu would abort the process."""
-    nodes = [
-        helper.make_node("Concat", ["x", "x"], ["twice"], axis=0),
-        helper.make_node("Transpose", ["twice"], ["y"]),
-    ]
-    prepared = backend.prepare(model_of(nodes, {"x": (1, (2, 3))}, {"y": 2}), device)
+    model = parsed(
+        "(float[2, 3] x) => (float[m, n] y) { twice = Concat<axis = 0>(x, x) y = Transpose(twice) }"
+    )
+    prepared = backend.prepare(model, device)
     x = wg.zeros((2, 3), np.float32, device=device)
     x.buffer.destroy()
     for run in (prepared.run, prepared.run_on_device):
@@ -473,13 +460,10 @@ def test_one_name_is_one_device(device: wg.Device) -> None:
 
 def test_constants_and_initializers(device: wg.Device) -> None:
     """A Constant node is a constant; an initializer that is an input too may be given another value."""
-    nodes = [
-        helper.make_node("Constant", [], ["ends"], value_ints=[2]),
-        helper.make_node("Slice", ["table", "starts", "ends"], ["y"]),
-    ]
     table = np.arange(10, dtype=np.float32)
-    inputs: dict[str, tuple[int, Sequence[int | str | None]]] = {"table": (1, (10,)), "starts": (7, (1,))}
-    model = model_of(nodes, inputs, {"y": 1}, {"table": table, "starts": np.array([0])})
+    model = parsed("""(float[10] table, int64[1] starts) => (float[n] y)
+        <float[10] table = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, int64[1] starts = {0}>
+        { ends = Constant<value_ints = [2]>() y = Slice(table, starts, ends) }""")
     prepared = backend.prepare(model, device)
     check_same(prepared.run([])[0], table[:2])
     check_same(prepared.run({"starts": np.array([-9])})[0], table[1:2])
@@ -561,11 +545,8 @@ def test_a_refused_run_leaves_a_model_that_runs(device: wg.Device) -> None:
     x = np.zeros((2, 4, 2), np.float32)
     with pytest.raises(ValueError, match=r"Slice node 'cut': onnx_slice: axis 3 is out of bounds"):
         prepared.run([x])
-    nodes = [
-        helper.make_node("Concat", ["x", "x"], ["both"], axis=0),
-        helper.make_node("Reshape", ["both", "shape"], ["y"]),
-    ]
-    model = model_of(nodes, {"x": (1, (2,)), "shape": (7, (1,))}, {"y": 1})
+    model = parsed("""(float[2] x, int64[1] shape) => (float[n] y)
+        { both = Concat<axis = 0>(x, x) y = Reshape(both, shape) }""")
     prepared = backend.prepare(model, device)
     pair = np.arange(2, dtype=np.float32)
     for shape in (4, 3, 4):
@@ -574,11 +555,6 @@ def test_a_refused_run_leaves_a_model_that_runs(device: wg.Device) -> None:
                 prepared.run([pair, np.array([shape])])
         else:
             check_same(prepared.run([pair, np.array([shape])])[0], np.tile(pair, 2))
-
-
-def node(operator: str, count: int = 1, outputs: int = 1, **attributes: Any) -> onnx.NodeProto:
-    names = [f"i{number}" for number in range(count)]
-    return helper.make_node(operator, names, [f"o{number}" for number in range(outputs)], **attributes)
 
 
 @pytest.mark.parametrize(
@@ -712,8 +688,7 @@ def test_weights_are_checked_one_by_one(
 
 def test_models_come_from_files_and_inputs_as_they_are(device: wg.Device, tmp_path: Path) -> None:
     """As ONNX Runtime's backend takes them too."""
-    nodes = [helper.make_node("Pad", ["x", "pads"], ["y"], mode="wrap")]
-    model = model_of(nodes, {"x": (1, ("n",)), "pads": (7, (2,))}, {"y": 1}, opset=19)
+    model = parsed('(float[n] x, int64[2] pads) => (float[m] y) { y = Pad<mode = "wrap">(x, pads) }', 19)
     path = tmp_path / "pad.onnx"
     onnx.save(model, path)
     x, pads = np.arange(3, dtype=np.float32), np.array([2, 1])
@@ -735,18 +710,15 @@ def test_models_come_from_files_and_inputs_as_they_are(device: wg.Device, tmp_pa
         TypeError, match=r"prepare: model is of type int: must be an onnx\.ModelProto, a path or"
     ):
         backend.prepare(number, device)
-    flip = model_of([helper.make_node("Transpose", ["x"], ["y"])], {"x": (1, (2, 3))}, {"y": 2})
+    flip = parsed("(float[2, 3] x) => (float[3, 2] y) { y = Transpose(x) }")
     image = np.arange(6, dtype=np.float32).reshape(2, 3)
     for alone in (image, wg.asarray(image, device=device)):
         check_same(backend.run_model(flip, alone, device.wgpu_device)[0], image.T)
 
 
 def test_an_output_in_a_tensor_uses_no_more_than_its_bytes(device: wg.Device) -> None:
-    nodes = [
-        helper.make_node("Concat", ["x", "x"], ["both"], axis=0),
-        helper.make_node("Slice", ["both", "zero", "two"], ["y"]),
-    ]
-    model = model_of(nodes, {"x": (1, (100,))}, {"y": 1}, {"zero": [0], "two": [2]})
+    model = parsed("""(float[100] x) => (float[n] y) <int64[1] zero = {0}, int64[1] two = {2}>
+        { both = Concat<axis = 0>(x, x) y = Slice(both, zero, two) }""")
     (y,) = backend.prepare(model, device).run_on_device([np.arange(100, dtype=np.float32)])
     check_same(y.numpy(), np.arange(2, dtype=np.float32))
     assert y.buffer.size == 16

@@ -11,7 +11,7 @@ import pytest
 from helpers import check_same, random_array
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import helper, numpy_helper
+from onnx_graphs import node, parsed
 
 import wgslice as wg
 from wgslice import onnx as backend
@@ -23,10 +23,6 @@ def turned(x: Any, device: wg.Device) -> wg.Tensor:
     """The same elements in a tensor that is not packed."""
     backwards = x.T[(slice(None, None, -1),) * min(x.ndim, 1)]
     return wg.asarray(backwards, device=device)[(slice(None, None, -1),) * min(x.ndim, 1)].T
-
-
-def node(operator: str, count: int = 2, **attributes: Any) -> onnx.NodeProto:
-    return helper.make_node(operator, [f"i{number}" for number in range(count)], ["o0"], **attributes)
 
 
 @given(
@@ -42,7 +38,7 @@ def test_any_tile_is_numpys(
         sizes = [min(size, 2) for size in sizes]
     x = random_array(sizes, dtype)
     (y,) = backend.run_node(
-        node("Tile"), [turned(x, device) if on_gpu else x, np.array(counts, np.int64)], device
+        node("Tile", 2), [turned(x, device) if on_gpu else x, np.array(counts, np.int64)], device
     )
     check_same(y, np.tile(x, counts))
 
@@ -79,7 +75,7 @@ def test_copies_of_more_dimensions_than_tensors_have(device: wg.Device) -> None:
     for upper in (0, 1):
         (y,) = backend.run_node(node("Trilu", 1, upper=upper), [turned(x, device)], device)
         check_same(y, np.triu(x) if upper else np.tril(x))
-    (y,) = backend.run_node(node("Tile"), [turned(x, device), np.array([2] * 8)], device)
+    (y,) = backend.run_node(node("Tile", 2), [turned(x, device), np.array([2] * 8)], device)
     check_same(y, np.tile(x, [2] * 8))
 
 
@@ -106,26 +102,13 @@ def test_any_scatter_is_numpys(device: wg.Device, data: st.DataObject, dtype: An
 
 def test_a_cache_is_updated_where_it_has_grown(device: wg.Device) -> None:
     """As decoders write the keys of one step; the tensor that is given stays as it is."""
-    nodes = [
-        helper.make_node("Shape", ["step"], ["sizes"]),
-        helper.make_node("Unsqueeze", ["position", "zero"], ["index"]),
-        helper.make_node("ScatterND", ["cache", "index", "step"], ["y"]),
-    ]
-    model = helper.make_model(
-        helper.make_graph(
-            nodes,
-            "g",
-            [
-                helper.make_tensor_value_info("cache", 1, ["n", 8]),
-                helper.make_tensor_value_info("position", 7, [1]),
-                helper.make_tensor_value_info("step", 1, [1, 8]),
-            ],
-            [helper.make_tensor_value_info("y", 1, [None, 8])],
-            [numpy_helper.from_array(np.array([1]), "zero")],
-        ),
-        opset_imports=[helper.make_opsetid("", 18)],
-        ir_version=9,
-    )
+    model = parsed("""(float[n, 8] cache, int64[1] position, float[1, 8] step) => (float[m, 8] y)
+        <int64[1] zero = {1}>
+        {
+            sizes = Shape(step)
+            index = Unsqueeze(position, zero)
+            y = ScatterND(cache, index, step)
+        }""")
     prepared = backend.prepare(model, device)
     cache = np.zeros((6, 8), np.float32)
     given_cache = wg.asarray(cache, device=device)
@@ -144,9 +127,9 @@ FLOATS = np.arange(12, dtype=np.float32).reshape(3, 4)
 @pytest.mark.parametrize(
     ("operator", "inputs", "words"),
     [
-        (node("Tile"), [[2]], r"repeats = \(2,\): must be 2, one a dimension, each at least 0"),
-        (node("Tile"), [[2, -1]], r"repeats = \(2, -1\): must be 2, one a dimension, each at least 0"),
-        (node("Tile"), [[2**30, 2**30]], r"shape\[0\] = 3221225472|shape\[1\] = 4294967296"),
+        (node("Tile", 2), [[2]], r"repeats = \(2,\): must be 2, one a dimension, each at least 0"),
+        (node("Tile", 2), [[2, -1]], r"repeats = \(2, -1\): must be 2, one a dimension, each at least 0"),
+        (node("Tile", 2), [[2**30, 2**30]], r"shape\[0\] = 3221225472|shape\[1\] = 4294967296"),
         (
             node("ScatterND", 3),
             [[[0, 0, 0]], FLOATS[0]],

@@ -11,6 +11,8 @@ from helpers import check_same, random_array
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
+from onnx_graphs import node, parsed
+from test_onnx import model_of
 
 import wgslice as wg
 from wgslice import onnx as backend
@@ -84,18 +86,7 @@ def test_any_reversed_sequences(device: wg.Device, data: st.DataObject, sizes: l
 def gather_model(indices: Any, axis: int = 0) -> onnx.ModelProto:
     """Of a free number of rows and an output that is read without a copy."""
     node = helper.make_node("Gather", ["x", "i"], ["y"], axis=axis)
-    rank = 1 + np.ndim(indices)
-    return helper.make_model(
-        helper.make_graph(
-            [node],
-            "g",
-            [helper.make_tensor_value_info("x", 1, ["n", 6])],
-            [helper.make_tensor_value_info("y", 1, [None] * rank)],
-            [onnx.numpy_helper.from_array(np.array(indices, np.int64), "i")],
-        ),
-        opset_imports=[helper.make_opsetid("", 18)],
-        ir_version=9,
-    )
+    return model_of([node], {"x": (1, ("n", 6))}, {"y": 1 + np.ndim(indices)}, {"i": indices})
 
 
 @pytest.mark.parametrize(
@@ -121,10 +112,8 @@ def test_evenly_spaced_indices_make_a_view(device: wg.Device, indices: Any, axis
 def test_an_embedding_stays_on_the_gpu(device: wg.Device) -> None:
     """A tensor of ids is read back, since negative ones are legal, and others refused."""
     table = np.random.default_rng(1).random((50, 6), np.float32)
-    model = gather_model([0])
+    model = parsed("(int64[n] i) => (float[n, 6] y) { y = Gather(x, i) }")
     model.graph.initializer.append(onnx.numpy_helper.from_array(table, "x"))
-    model.graph.input[0].CopyFrom(helper.make_tensor_value_info("i", 7, ["n"]))
-    del model.graph.initializer[0]
     prepared = backend.prepare(model, device)
     ids = np.array([49, -50, 7, 7, -1])
     for given_ids in (ids, wg.asarray(ids, device=device)):
@@ -134,29 +123,29 @@ def test_an_embedding_stays_on_the_gpu(device: wg.Device) -> None:
         assert prepared.memory.submissions == 1
 
 
-def node(operator: str, count: int = 2, **attributes: Any) -> onnx.NodeProto:
-    return helper.make_node(operator, [f"i{number}" for number in range(count)], ["o0"], **attributes)
-
-
 @pytest.mark.parametrize(
     ("operator", "indices", "words"),
     [
-        (node("Gather"), [0, 3], r"index 3: must be -3 to 2, as axis 0 has size 3"),
-        (node("Gather", axis=1), [[-5]], r"index -5: must be -4 to 3, as axis 1 has size 4"),
-        (node("Gather", axis=2), [0], "axis 2 is out of bounds"),
-        (node("Gather"), np.zeros((1,) * 8, np.int64), "has rank 9: the rank must be 0 to 8"),
-        (node("GatherElements"), [[0, 1, 2, 0, 0]], "indices have size 5 in dimension 1: must be at most 4"),
-        (node("GatherElements"), [0], "indices have rank 1: must have rank 2 as the input has"),
-        (node("GatherElements", axis=-1), [[4]], "index 4: must be -4 to 3, as axis 1 has size 4"),
+        (node("Gather", 2), [0, 3], r"index 3: must be -3 to 2, as axis 0 has size 3"),
+        (node("Gather", 2, axis=1), [[-5]], r"index -5: must be -4 to 3, as axis 1 has size 4"),
+        (node("Gather", 2, axis=2), [0], "axis 2 is out of bounds"),
+        (node("Gather", 2), np.zeros((1,) * 8, np.int64), "has rank 9: the rank must be 0 to 8"),
         (
-            node("ReverseSequence"),
+            node("GatherElements", 2),
+            [[0, 1, 2, 0, 0]],
+            "indices have size 5 in dimension 1: must be at most 4",
+        ),
+        (node("GatherElements", 2), [0], "indices have rank 1: must have rank 2 as the input has"),
+        (node("GatherElements", 2, axis=-1), [[4]], "index 4: must be -4 to 3, as axis 1 has size 4"),
+        (
+            node("ReverseSequence", 2),
             [1, 2, 3],
             r"sequence_lens = \(1, 2, 3\): must be 4, one a sequence, each 0 to 3",
         ),
-        (node("ReverseSequence"), [1, 2, 3, 4], "must be 4, one a sequence, each 0 to 3"),
-        (node("ReverseSequence"), [1, 2, -1, 3], "must be 4, one a sequence, each 0 to 3"),
+        (node("ReverseSequence", 2), [1, 2, 3, 4], "must be 4, one a sequence, each 0 to 3"),
+        (node("ReverseSequence", 2), [1, 2, -1, 3], "must be 4, one a sequence, each 0 to 3"),
         (
-            node("ReverseSequence", time_axis=1),
+            node("ReverseSequence", 2, time_axis=1),
             [1],
             "batch_axis = 1 and time_axis = 1 of .*: must be 0 and 1, or",
         ),
@@ -174,6 +163,6 @@ def test_indices_are_int32_or_int64(device: wg.Device) -> None:
     x = np.arange(3, dtype=np.float32)
     for indices, kind in ((np.zeros(1, np.float32), "of dtype float32"), (None, "missing")):
         with pytest.raises(TypeError, match=f"Gather node 0: indices are {kind}: must be int32 or int64"):
-            backend.run_node(node("Gather"), [x, indices], device)
+            backend.run_node(node("Gather", 2), [x, indices], device)
     with pytest.raises(ValueError, match="index 0: must be 0 to -1, as axis 0 has size 0"):
-        backend.run_node(node("Gather"), [x[:0], np.array([0])], device)
+        backend.run_node(node("Gather", 2), [x[:0], np.array([0])], device)

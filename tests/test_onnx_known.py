@@ -12,6 +12,7 @@ import pytest
 from helpers import ROOT, check_same
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
+from onnx_graphs import parsed
 
 import wgslice as wg
 from wgslice import onnx as backend
@@ -22,10 +23,6 @@ from wgslice.onnx.rules import RULES
 from wgslice.plans.profiles import MAX_HOST_NBYTES
 
 I64_MIN = -(2**63)
-
-
-def model_of(text: str, opset: int = 18) -> onnx.ModelProto:
-    return onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": {opset}]>\ng {text}')
 
 
 def expected_of(model: onnx.ModelProto, inputs: dict[str, Any]) -> list[Any]:
@@ -80,7 +77,7 @@ def test_a_model_with_a_free_batch_size_runs_at_any(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One submission, and nothing is read back: all sizes are known before it."""
-    model = model_of(EXPORTED)
+    model = parsed(EXPORTED)
     prepared = backend.prepare(model, device)
     readbacks: list[int] = []
     monkeypatch.setattr("wgslice.tensors.placed.download", lambda *_: readbacks.append(1))
@@ -148,7 +145,7 @@ def test_what_pytorch_exports_with_a_free_batch_size(device: wg.Device) -> None:
 
 def test_shapes_are_outputs_too(device: wg.Device) -> None:
     """They need no GPU, and the arrays are the caller's."""
-    model = model_of("""(float[n, 3] x, float y) =>
+    model = parsed("""(float[n, 3] x, float y) =>
         (int64[2] shape, int64 size, int64[0] scalar, float[n] fours)
         <int64[1] i0 = {0}>
         {
@@ -187,7 +184,7 @@ INPUTS = """(float[n, m] x, int64 rows, int64[1] columns) => (float[k, l] y)
 
 def test_integers_that_callers_give_are_computed_with(device: wg.Device) -> None:
     """As arrays they are on the host, as tensors they are read back, as any parameter."""
-    prepared = backend.prepare(model_of(INPUTS), device)
+    prepared = backend.prepare(parsed(INPUTS), device)
     x = image(4, 6)
     for rows, columns in ((2, 8), (5, 4)):
         arrays = [np.array(rows), np.array([columns])]
@@ -196,7 +193,7 @@ def test_integers_that_callers_give_are_computed_with(device: wg.Device) -> None
 
 
 def test_an_initializer_that_is_an_input_too_may_be_given(device: wg.Device) -> None:
-    model = model_of("""(float[n, m] x, int64 axis) => (float[k] y)
+    model = parsed("""(float[n, m] x, int64 axis) => (float[k] y)
         <int64 axis = {0}, int64[1] a0 = {0}>
         {
             shape = Shape(x)
@@ -220,7 +217,7 @@ def test_an_initializer_that_is_an_input_too_may_be_given(device: wg.Device) -> 
 
 def test_known_elements_that_are_many_are_moved_on_the_gpu(device: wg.Device) -> None:
     """With the same result on both sides of the limit; what is computed of them is read back."""
-    model = model_of("""(int64[n] shape) => (int64[k] y, int64[k] z)
+    model = parsed("""(int64[n] shape) => (int64[k] y, int64[k] z)
         <int64[1] a0 = {0}, int64[1] back = {-1}, int64[1] least = {-9223372036854775808}, int64 one = {1}>
         {
             n = Squeeze(shape, a0)
@@ -245,7 +242,7 @@ def test_known_elements_that_are_many_are_moved_on_the_gpu(device: wg.Device) ->
 
 
 def test_uniform_tensors_are_one_element_repeated(device: wg.Device) -> None:
-    model = model_of("""(float[n, 3] x) => (float[m, 3] y)
+    model = parsed("""(float[n, 3] x) => (float[m, 3] y)
         <int64[2] more = {40000, 0}>
         {
             shape = Shape(x)
@@ -296,7 +293,7 @@ COMPUTED = {
 def test_what_computes_on_tensors_is_refused_by_name(what: str) -> None:
     """Before an adapter is requested."""
     text, words = COMPUTED[what]
-    model = model_of(text)
+    model = parsed(text)
     assert not backend.is_compatible(model)
     with pytest.raises(backend.UnsupportedOperatorError, match=f"(?s){words}"):
         backend.prepare(model, "no such adapter")
@@ -330,7 +327,7 @@ BROKEN = {
 @pytest.mark.parametrize("what", BROKEN)
 def test_what_breaks_on_the_host_is_refused_by_node(device: wg.Device, what: str) -> None:
     text, words = BROKEN[what]
-    model = model_of(f"""(float[n, 4] x) => (int64[k] d)
+    model = parsed(f"""(float[n, 4] x) => (int64[k] d)
         <int64 i0 = {{0}}, int64 i7 = {{7}}, int64[3] three = {{1, 2, 3}}>
         {{ s = Shape(x) n = Gather(s, i0) {text} }}""")
     prepared = backend.prepare(model, device)

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx_graphs import parsed
 
 import wgslice as wg
 import wgslice.onnx as backend
@@ -85,13 +84,7 @@ def unanswered(device: wg.Device) -> Iterator[Stall]:
 
 def transposing(device: wg.Device, sizes: tuple[int, int]) -> Any:
     """A model that transposes, on a device."""
-    sides = [
-        helper.make_tensor_value_info(name, TensorProto.INT32, sides)
-        for name, sides in (("x", sizes), ("y", sizes[::-1]))
-    ]
-    graph = helper.make_graph([helper.make_node("Transpose", ["x"], ["y"])], "g", sides[:1], sides[1:])
-    model: onnx.ModelProto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
-    model.ir_version = 8
+    model = parsed(f"(int32[{sizes[0]}, {sizes[1]}] x) => (int32[m, n] y) {{ y = Transpose(x) }}", 13)
     return backend.prepare(model, device=device)
 
 
