@@ -99,6 +99,12 @@ def random_array(shape: Sequence[int], dtype: Any, seed: int = 0) -> Any:
     return (raw & 1 if element.kind == "b" else raw).view(element).reshape(shape)
 
 
+def unread(shape: Sequence[int], dtype: Any = np.float32) -> Any:
+    """A tensor without a device, which would fail if it were read."""
+    nothing: Any = None
+    return wg.Tensor(nothing, nothing, np.dtype(dtype), Layout.packed(shape))
+
+
 def whole_words(nbytes: int) -> int:
     return -(-nbytes // 4) * 4
 
@@ -212,10 +218,13 @@ def in_threads(work: Callable[[int], None], count: int = 4) -> None:
         thread.join()
 
 
-def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_python(
+    code: str, *arguments: str, cwd: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run a program in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", code, *arguments],
+        cwd=cwd,
         env={**os.environ, **environment},
         capture_output=True,
         text=True,

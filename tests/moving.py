@@ -8,10 +8,10 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-import pytest
 from helpers import check_same
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from running import noted
 
 import wgslice as wg
 
@@ -82,16 +82,8 @@ def shares(view: wg.Tensor, tensor: wg.Tensor) -> bool:
 @contextmanager
 def submissions(device: wg.Device) -> Iterator[list[int]]:
     """Collects what is submitted meanwhile; uploads submit nothing but memory."""
-    counted: list[int] = []
-    whole = wg.Device.submit
-
-    def submit(self: wg.Device, encoder: Any) -> None:
-        counted.append(1)
-        whole(self, encoder)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wg.Device, "submit", submit)
-        yield counted
+    with noted(wg.Device, "submit") as found:
+        yield found
 
 
 def check_moved(device: wg.Device, function: Callable[[], wg.Tensor], expected: Any) -> wg.Tensor:

@@ -14,7 +14,7 @@ from helpers import Bytes, make_buffer, random_bytes, read_buffer
 import wgslice as wg
 from wgslice.gpu.protocols import Place
 from wgslice.gpu.recording import Recorder
-from wgslice.gpu.sink import BoundPlan, Sink
+from wgslice.gpu.sink import Sink
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.steps import OnGrid
 from wgslice.shaders import kernel_module, module_of
@@ -24,6 +24,7 @@ __all__ = [
     "Limit",
     "counted",
     "created",
+    "noted",
     "recording",
     "run_on_gpu",
     "run_side_by_side",
@@ -52,15 +53,22 @@ def by_step(module: Callable[[Kernel], str]) -> Callable[[OnGrid], str]:
 @contextmanager
 def recording() -> Iterator[list[wg.Plan]]:
     """Collects the plans that are recorded meanwhile, in their order."""
-    found: list[wg.Plan] = []
-    record = Sink.record
+    with noted(Sink, "record", lambda _, encoder, bound, *__: bound.plan) as found:
+        yield found
 
-    def remember(self: Sink, encoder: Any, bound: BoundPlan, write: Any) -> None:
-        found.append(bound.plan)
-        record(self, encoder, bound, write)
+
+@contextmanager
+def noted(target: Any, name: str, what: Callable[..., Any] = lambda *_, **__: 1) -> Iterator[list[Any]]:
+    """Collects what a function says of the arguments of each call of a method of an object."""
+    found: list[Any] = []
+    method = getattr(target, name)
+
+    def note(*arguments: Any, **options: Any) -> Any:
+        found.append(what(*arguments, **options))
+        return method(*arguments, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Sink, "record", remember)
+        patch.setattr(target, name, note)
         yield found
 
 

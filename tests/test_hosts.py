@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 import inspect
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from helpers import run_python
 
 import wgslice
 from wgslice.gpu import browser, native
@@ -47,5 +46,5 @@ def test_hosts_offer_the_same_signatures(name: str) -> None:
 
 def test_the_browsers_host_imports_without_a_browser() -> None:
     program = "import sys, wgslice.gpu.browser; print({'js', 'pyodide', 'wgpu'} & sys.modules.keys())"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"
+    done = run_python(program)
+    assert done.stdout == "set()\n", done.stderr

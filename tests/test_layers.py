@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import subprocess
 import sys
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import wgpu
+from helpers import run_python
 
 import wgslice
 from wgslice.gpu import protocols
@@ -207,13 +207,9 @@ def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
 
 def loaded_by(program: str) -> set[str]:
     """The top-level modules, and wgslice's folders, that a new process has loaded at a program's end."""
-    shown = subprocess.run(
-        [sys.executable, "-c", f"{program}\nimport sys\nprint(*sys.modules)"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    loaded = shown.stdout.split()
+    done = run_python(f"{program}\nimport sys\nprint(*sys.modules)")
+    assert done.returncode == 0, done.stderr
+    loaded = done.stdout.split()
     folders = {".".join(name.split(".")[:2]) for name in loaded if name.startswith("wgslice.")}
     return {name.split(".")[0] for name in loaded} | folders
 
@@ -270,15 +266,13 @@ print(*(file for file in files if file.startswith(wg.__path__[0])), sep="\\n")
 @pytest.mark.parametrize(("dtype", "most"), [("float32", 20), ("uint8", 21)])
 def test_the_first_slice_that_is_read_passes_through_few_files(dtype: str, most: int) -> None:
     """Of bytes, the one more decides whether they are pixels."""
-    program = [sys.executable, "-c", WALK, dtype]
-    shown = subprocess.run(program, capture_output=True, text=True, check=True)
-    assert 10 < len(shown.stdout.splitlines()) <= most, shown.stdout
+    shown = run_python(WALK, dtype)
+    assert 10 < len(shown.stdout.splitlines()) <= most, shown.stdout + shown.stderr
 
 
 @pytest.mark.parametrize("name", ["einops", "onnx", "pygfx", "zarr"])
 def test_a_missing_extra_is_named(name: str) -> None:
-    program = f"import sys; sys.modules[{name!r}] = None; import wgslice.{name}"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = run_python(f"import sys; sys.modules[{name!r}] = None; import wgslice.{name}")
     assert done.stderr.splitlines()[-1] == (
         f"ModuleNotFoundError: wgslice.{name} needs the package {name}, the extra `{name}` of wgslice: "
         f"pip install {name}"

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import wgpu
 from helpers import STORAGE, check_same, make_buffer, random_bytes
+from running import noted
 from waits import LONGEST_SECONDS, unanswered
 
 import wgslice as wg
@@ -151,29 +152,24 @@ def test_frames_read_two_frames_later_block_nothing(
     """And no staging buffer is made after the first frames."""
     fresh = wg.Device.request(device.adapter)
     blocked, finishes = [0], native.finishes_before_loss
-    create, made = fresh.wgpu_device.create_buffer, [0]
 
     def watched(finished: Callable[[float], bool], is_lost: Callable[[], bool]) -> bool:
         blocked[0] += not finished(0)
         return finishes(finished, is_lost)
 
-    def counted(**descriptor: Any) -> Any:
-        made[0] += descriptor["usage"] == wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
-        return create(**descriptor)
-
     monkeypatch.setattr(native, "finishes_before_loss", watched)
-    monkeypatch.setattr(fresh.wgpu_device, "create_buffer", counted)
-    texture = fresh.wgpu_device.create_texture(size=(65, 40, 1), format="rgba8unorm", usage=3)
-    pending: deque[tuple[int, Any]] = deque()
-    for number in range(12):
-        wg.copy_to_texture(wg.full((40, 65, 4), number, np.uint8, device=fresh), texture)
-        pending.append((number, wg.from_texture(texture).numpy_async()))
-        time_of_two_frames(pending[0][1])
-        if len(pending) > 2:
-            drawn, promise = pending.popleft()
-            check_same(promise.sync_wait(), np.full((40, 65, 4), drawn, np.uint8))
+    with noted(fresh.wgpu_device, "create_buffer", lambda *, usage, **_: usage) as usages:
+        texture = fresh.wgpu_device.create_texture(size=(65, 40, 1), format="rgba8unorm", usage=3)
+        pending: deque[tuple[int, Any]] = deque()
+        for number in range(12):
+            wg.copy_to_texture(wg.full((40, 65, 4), number, np.uint8, device=fresh), texture)
+            pending.append((number, wg.from_texture(texture).numpy_async()))
+            time_of_two_frames(pending[0][1])
+            if len(pending) > 2:
+                drawn, promise = pending.popleft()
+                check_same(promise.sync_wait(), np.full((40, 65, 4), drawn, np.uint8))
     assert blocked == [0]
-    assert made == [3]
+    assert usages.count(wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST) == 3
 
 
 def time_of_two_frames(promise: Any) -> None:

@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnx_graphs import Growing, graphs, node, parsed
+from running import noted
 
 import wgslice as wg
 from wgslice import onnx as backend
-from wgslice.gpu import transfer
 from wgslice.gpu.sink import RUNNING
 from wgslice.layout_rules import padded
+from wgslice.tensors import placed
 
 I64_MIN, I64_MAX = -(2**63), 2**63 - 1
 
@@ -209,25 +210,16 @@ def chain() -> tuple[onnx.ModelProto, NDArray[np.float32], int]:
     return model, np.random.default_rng(5).random((1, 3, 64, 64), np.float32), len(nodes)
 
 
-def test_a_graph_of_twenty_operators_stays_on_the_device(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_graph_of_twenty_operators_stays_on_the_device(device: wg.Device) -> None:
     model, x, _ = chain()
     outputs: Any = ReferenceEvaluator(model).run(None, {"x": x})
     expected = np.asarray(outputs[0])
     prepared = backend.prepare(model, device)
-    readbacks: list[int] = []
-    download = transfer.download
-
-    def counted(*arguments: Any) -> None:
-        readbacks.append(1)
-        download(*arguments)
-
-    monkeypatch.setattr("wgslice.tensors.placed.download", counted)
-    (y,) = prepared.run_on_device([x])
-    assert readbacks == []
-    check_same(y.numpy(), expected)
-    (again,) = prepared.run([x])
+    with noted(placed, "download") as readbacks:
+        (y,) = prepared.run_on_device([x])
+        assert readbacks == []
+        check_same(y.numpy(), expected)
+        (again,) = prepared.run([x])
     assert len(readbacks) == 2
     check_same(again, expected)
     memory = prepared.memory
@@ -660,25 +652,16 @@ def test_outputs_without_a_declared_shape_run(device: wg.Device, undeclared: str
 
 
 @pytest.mark.parametrize("declared", [True, False])
-def test_weights_are_checked_one_by_one(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, declared: bool
-) -> None:
+def test_weights_are_checked_one_by_one(device: wg.Device, declared: bool) -> None:
     """ONNX's checker copies all that it is given, which for a model would be all weights at once."""
     weights = {name: np.arange(1000, dtype=np.float32) for name in ("w0", "w1")}
     nodes = [helper.make_node("Concat", ["x", *weights], ["y"], axis=0)]
     model = model_of(nodes, {"x": (1, (2,))}, {"y": 1}, weights)
     if not declared:
         model.graph.output[0].type.tensor_type.ClearField("shape")
-    nbytes: list[int] = []
-    check_model = onnx.checker.check_model
-
-    def checked(given: onnx.ModelProto) -> None:
-        nbytes.append(given.ByteSize())
-        check_model(given)
-
-    monkeypatch.setattr(onnx.checker, "check_model", checked)
     x = np.arange(2, dtype=np.float32)
-    check_same(backend.run_model(model, [x], device)[0], np.concatenate([x, *weights.values()]))
+    with noted(onnx.checker, "check_model", onnx.ModelProto.ByteSize) as nbytes:
+        check_same(backend.run_model(model, [x], device)[0], np.concatenate([x, *weights.values()]))
     assert max(nbytes) < 1000
     model.graph.initializer[1].raw_data = b""
     with pytest.raises(onnx.checker.ValidationError, match="w1"):

@@ -78,16 +78,9 @@ from pathlib import Path
 x = pickle.loads(Path("x.pickle").read_bytes())
 print(x.device.adapter, x.dtype, x.numpy().tolist(), sep="\\n")
 """
-    environment = {**os.environ, "WGSLICE_ADAPTER": device.adapter.backend}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.splitlines() == [str(device.adapter), "float16", str(array[:, ::-2].tolist())]
+    done = run_python(code, cwd=tmp_path, WGSLICE_ADAPTER=device.adapter.backend)
+    shown = [str(device.adapter), "float16", str(array[:, ::-2].tolist())]
+    assert done.stdout.splitlines() == shown, done.stderr
 
 
 @on_one_adapter

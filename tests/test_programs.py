@@ -16,7 +16,7 @@ import pytest
 import wgpu
 from hosts.python import as_arrays
 from numpy.typing import NDArray
-from running import Compile, created
+from running import Compile, created, noted
 
 import wgslice as wg
 from wgslice.gpu.pipelines import MIN_REUSED_NBYTES
@@ -191,9 +191,7 @@ def test_a_cache_step_moves_by_its_offsets_and_makes_nothing(device: wg.Device) 
     assert np.array_equal(cache.numpy(), expected)
 
 
-def test_tensors_used_one_after_another_share_a_buffer(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tensors_used_one_after_another_share_a_buffer(device: wg.Device) -> None:
     def chain(x: Any) -> Any:
         for _ in range(6):
             x = x.T[::-1].copy()
@@ -202,15 +200,8 @@ def test_tensors_used_one_after_another_share_a_buffer(
     array = np.arange(600, dtype=np.uint32).reshape(20, 30)
     x = wg.asarray(array, device=device)
     program = wg.capture(chain, x=x)
-    sizes = []
-    make = device.new_buffer
-
-    def sized(size: int, usage: int) -> Any:
-        sizes.append(size)
-        return make(size, usage)
-
-    monkeypatch.setattr(device, "new_buffer", sized)
-    found = [program(x=x).numpy() for _ in range(2)]
+    with noted(device, "new_buffer", lambda size, usage: size) as sizes:
+        found = [program(x=x).numpy() for _ in range(2)]
     assert sizes.count(array.nbytes) == 3  # two in turn, and that of the result
     expected = chain(array)
     assert all(np.array_equal(each, expected) for each in found)

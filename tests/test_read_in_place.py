@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 import wgpu
 from helpers import check_same, random_bytes, run_python
+from running import noted
 
 import wgslice as wg
 
@@ -25,20 +27,13 @@ def mapping(device: wg.Device) -> wg.Device:
 
 
 @pytest.fixture
-def staged(mapping: wg.Device, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Sizes of the staging buffers that the device makes."""
-    made, create = [], mapping.wgpu_device.create_buffer
-
-    def counted(**descriptor: Any) -> Any:
-        if descriptor["usage"] == STAGING:
-            made.append(descriptor["size"])
-        return create(**descriptor)
-
-    monkeypatch.setattr(mapping.wgpu_device, "create_buffer", counted)
-    return made
+def usages(mapping: wg.Device) -> Iterator[list[int]]:
+    """Usages of the buffers that the device makes."""
+    with noted(mapping.wgpu_device, "create_buffer", lambda *, usage, **_: usage) as found:
+        yield found
 
 
-def test_tensors_and_views_need_no_staging_buffer(mapping: wg.Device, staged: list[int]) -> None:
+def test_tensors_and_views_need_no_staging_buffer(mapping: wg.Device, usages: list[int]) -> None:
     x = wg.asarray(ARRAY, device=mapping)
     check_same(x.numpy(), ARRAY)
     check_same(x[1:].numpy(), ARRAY[1:])  # from an offset that is no multiple of 4
@@ -46,7 +41,7 @@ def test_tensors_and_views_need_no_staging_buffer(mapping: wg.Device, staged: li
     assert x.item(7, 3) == ARRAY[7, 3]
     x[2:4] = 9  # by a submission after a mapping
     assert x[3].tolist() == [9] * 11
-    assert not staged
+    assert STAGING not in usages
 
 
 def test_bytes_that_the_queue_holds_arrive(mapping: wg.Device) -> None:
@@ -60,7 +55,7 @@ def test_bytes_that_the_queue_holds_arrive(mapping: wg.Device) -> None:
         buffer.unmap()
 
 
-def test_buffers_that_the_user_has_are_not_mapped(mapping: wg.Device, staged: list[int]) -> None:
+def test_buffers_that_the_user_has_are_not_mapped(mapping: wg.Device, usages: list[int]) -> None:
     x, y = (wg.asarray(ARRAY, device=mapping) for _ in range(2))
     encoder = mapping.wgpu_device.create_command_encoder()
     encoder.copy_buffer_to_buffer(x.buffer, 0, y.buffer, 0, 64)
@@ -68,7 +63,7 @@ def test_buffers_that_the_user_has_are_not_mapped(mapping: wg.Device, staged: li
     check_same(x.numpy(), ARRAY)
     mapping.wgpu_device.queue.submit([encoder.finish()])
     check_same(pending.sync_wait(), ARRAY)
-    assert staged
+    assert STAGING in usages
 
 
 def test_other_devices_take_the_staging_way(mapping: wg.Device) -> None:
@@ -82,14 +77,14 @@ def test_other_devices_take_the_staging_way(mapping: wg.Device) -> None:
 
 
 def test_a_buffer_in_use_by_another_submission_is_read_by_a_copy(
-    mapping: wg.Device, staged: list[int], monkeypatch: pytest.MonkeyPatch
+    mapping: wg.Device, usages: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another thread may submit work between the end of this thread's wait and the mapping."""
     x = wg.asarray(ARRAY, device=mapping)
     monkeypatch.setattr("wgslice.gpu.native.Pending.is_over", lambda pending: pending.is_done)
     monkeypatch.setattr("wgslice.gpu.native.Pending.wait", lambda pending, _: mapping.synchronize())
     check_same(x.numpy(), ARRAY)
-    assert staged
+    assert STAGING in usages
     monkeypatch.undo()
     x[0] = 1
     check_same(x[0].numpy(), np.ones(11, np.uint8))

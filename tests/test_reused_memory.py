@@ -13,6 +13,7 @@ from helpers import check_same, in_threads
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from running import noted
 
 import wgslice as wg
 
@@ -96,17 +97,10 @@ def test_released_memory_is_reused_up_to_a_limit(device: wg.Device, monkeypatch:
         """Count the buffers made for tensors of some sizes, alive at the same time, and for as many again."""
         monkeypatch.setenv("WGSLICE_REUSED_MIB", limit_mib)
         used = wg.Device.request(device.adapter)
-        create = used.wgpu_device.create_buffer
-        created: list[int] = []
-
-        def counted(*, size: int, usage: int) -> Any:
-            created.append(size)
-            return create(size=size, usage=usage)
-
-        monkeypatch.setattr(used.wgpu_device, "create_buffer", counted)
-        for _ in range(2):
-            tensors = [wg.empty(size, np.uint8, device=used) for size in sizes]
-            del tensors
+        with noted(used.wgpu_device, "create_buffer") as created:
+            for _ in range(2):
+                tensors = [wg.empty(size, np.uint8, device=used) for size in sizes]
+                del tensors
         return len(created)
 
     assert made("8", MIB, MIB, 3 * MIB) == 3

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import zarr
 from blocks import numbered
-from helpers import check_same, on_one_adapter
+from helpers import check_same, on_one_adapter, run_python
 
 import wgslice as wg
 from wgslice.cli import main
@@ -334,9 +334,7 @@ def test_a_file_of_6_gib_in_256_mib(device: wg.Device, tmp_path: Path) -> None:
             window[corner] = number + 3
     array.flush()
     del array, window
-    done = subprocess.run(
-        [sys.executable, "-c", LARGE, str(path), *keys], capture_output=True, text=True, check=False
-    )
+    done = run_python(LARGE, str(path), *keys)
     assert done.returncode == 0, done.stderr
     for line in done.stdout.splitlines():
         found = json.loads(line)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import run_python
 from pages import PAGES, blocks
 from ruamel.yaml import YAML
 
@@ -267,10 +268,7 @@ def test_mesa_caches_kernels_in_the_documented_folder(device: wg.Device, tmp_pat
         pytest.skip("not a driver of Mesa's")
     kept = tmp_path / "kept"
     code = "import wgslice as wg; print(wg.asarray([1, 2, 3])[::-1].numpy())"
-    environment = {**os.environ, "WGSLICE_ADAPTER": str(device.adapter), "MESA_SHADER_CACHE_DIR": str(kept)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
-    )
+    done = run_python(code, WGSLICE_ADAPTER=str(device.adapter), MESA_SHADER_CACHE_DIR=str(kept))
     assert done.stdout == "[3 2 1]\n", done.stderr
     files = [path for path in kept.rglob("*") if path.is_file() and path.name != "index"]
     assert max(path.stat().st_size for path in files) > 1000, "the driver's empty files have 20 bytes"
