@@ -314,94 +314,61 @@ def described(change: Callable[[Any, Any], None]) -> dml.DML_OPERATOR_DESC:
     return operator
 
 
-def put(target: str, name: str, value: Any) -> Callable[[Any, Any], None]:
-    places: dict[str, Callable[[Any, Any], Any]] = {
-        "operator": lambda operator, _: operator,
-        "slice": lambda operator, _: operator.Desc,
-        "tensor": lambda operator, _: operator.Desc.InputTensor,
-        "output": lambda operator, _: operator.Desc.OutputTensor.Desc,
-        "buffer": lambda _, buffer: buffer,
-    }
-    return lambda operator, buffer: setattr(places[target](operator, buffer), name, value)
+PLACES: dict[str, Callable[[Any, Any], Any]] = {  # of an operator and its input's buffer
+    "operator": lambda operator, _: operator,
+    "slice": lambda operator, _: operator.Desc,
+    "tensor": lambda operator, _: operator.Desc.InputTensor,
+    "output": lambda operator, _: operator.Desc.OutputTensor.Desc,
+    "buffer": lambda _, buffer: buffer,
+}
 
 
 @pytest.mark.parametrize(
-    ("change", "kind", "words"),
+    ("place", "name", "value", "kind", "words"),
     [
+        ("operator", "Type", 17, ValueError, "Type = 17: must be one of DML_OPERATOR_SLICE, DML_OPERATOR_SL"),
+        ("operator", "Type", 60, TypeError, "DML_SLICE1_OPERATOR_DESC: must be DML_SLICE_OPERATOR_DESC"),
+        ("operator", "Desc", None, TypeError, "Desc is of type NoneType: must be DML_SLICE1_OPERATOR_DESC"),
+        ("slice", "DimensionCount", 3, ValueError, "InputWindowOffsets has 2 entries: must have Dim.* 3"),
+        ("slice", "InputWindowStrides", None, TypeError, "InputWindowStrides = None: must be a sequence"),
+        ("slice", "InputWindowStrides", [2, 0], wg.WindowError, r"Slice1: strides\[1\] = 0: must not be 0"),
+        ("slice", "InputWindowSizes", [4, 5], wg.WindowError, r"offsets\[1\] \+ sizes\[1\] = 0 \+ 5 = 5"),
         (
-            put("operator", "Type", 17),
-            ValueError,
-            "Type = 17: must be one of DML_OPERATOR_SLICE, DML_OPERATOR_SL",
-        ),
-        (
-            put("operator", "Type", 60),
-            TypeError,
-            "DML_SLICE1_OPERATOR_DESC: must be DML_SLICE_OPERATOR_DESC",
-        ),
-        (
-            put("operator", "Desc", None),
-            TypeError,
-            "Desc is of type NoneType: must be DML_SLICE1_OPERATOR_DESC",
-        ),
-        (
-            put("slice", "DimensionCount", 3),
-            ValueError,
-            "InputWindowOffsets has 2 entries: must have Dim.* 3",
-        ),
-        (
-            put("slice", "InputWindowStrides", None),
-            TypeError,
-            "InputWindowStrides = None: must be a sequence",
-        ),
-        (
-            put("slice", "InputWindowStrides", [2, 0]),
-            wg.WindowError,
-            r"Slice1: strides\[1\] = 0: must not be 0",
-        ),
-        (
-            put("slice", "InputWindowSizes", [4, 5]),
-            wg.WindowError,
-            r"offsets\[1\] \+ sizes\[1\] = 0 \+ 5 = 5",
-        ),
-        (
-            put("slice", "InputTensor", None),
+            "slice",
+            "InputTensor",
+            None,
             TypeError,
             "InputTensor: tensor is of type NoneType: must be DML_TENSOR_DESC",
         ),
-        (put("tensor", "Type", 0), ValueError, "InputTensor: Type = 0: must be DML_TENSOR_TYPE_BUFFER"),
-        (put("tensor", "Desc", None), TypeError, "InputTensor: Desc is of type NoneType"),
-        (put("buffer", "DimensionCount", 3), ValueError, "DimensionCount = 3: must be the operator's 2"),
-        (put("buffer", "DataType", 0), ValueError, "DataType = 0: must be .* one of FLOAT32, FLOAT16"),
-        (put("buffer", "DataType", 12), ValueError, "DataType = 12: must be"),
-        (put("buffer", "DataType", 6), TypeError, "output has dtype float32, the input int32"),
-        (put("buffer", "Sizes", [4]), ValueError, "Sizes has 1 entries: must have DimensionCount, 2"),
+        ("tensor", "Type", 0, ValueError, "InputTensor: Type = 0: must be DML_TENSOR_TYPE_BUFFER"),
+        ("tensor", "Desc", None, TypeError, "InputTensor: Desc is of type NoneType"),
+        ("buffer", "DimensionCount", 3, ValueError, "DimensionCount = 3: must be the operator's 2"),
+        ("buffer", "DataType", 0, ValueError, "DataType = 0: must be .* one of FLOAT32, FLOAT16"),
+        ("buffer", "DataType", 12, ValueError, "DataType = 12: must be"),
+        ("buffer", "DataType", 6, TypeError, "output has dtype float32, the input int32"),
+        ("buffer", "Sizes", [4], ValueError, "Sizes has 1 entries: must have DimensionCount, 2"),
+        ("buffer", "Sizes", [4, 0], ValueError, r"TensorDesc: sizes\[1\] = 0: must be an integer from 1 to"),
+        ("buffer", "Strides", [4], ValueError, "Strides has 1 entries"),
+        ("buffer", "Flags", 2, ValueError, "2"),
+        ("output", "Flags", 1, ValueError, "OutputTensor: Flags = DML_TENSOR_FLAG_OWNED_BY_DML: must be"),
+        ("output", "Strides", [1, 1], ValueError, "two elements share bytes"),
         (
-            put("buffer", "Sizes", [4, 0]),
-            ValueError,
-            r"TensorDesc: sizes\[1\] = 0: must be an integer from 1 to",
-        ),
-        (put("buffer", "Strides", [4]), ValueError, "Strides has 1 entries"),
-        (put("buffer", "Flags", 2), ValueError, "2"),
-        (
-            put("output", "Flags", 1),
-            ValueError,
-            "OutputTensor: Flags = DML_TENSOR_FLAG_OWNED_BY_DML: must be",
-        ),
-        (put("output", "Strides", [1, 1]), ValueError, "two elements share bytes"),
-        (
-            put("buffer", "TotalTensorSizeInBytes", 60),
+            "buffer",
+            "TotalTensorSizeInBytes",
+            60,
             ValueError,
             "= 60: must be a multiple of 4, and at least 64",
         ),
-        (put("buffer", "TotalTensorSizeInBytes", 66), ValueError, "= 66: must be a multiple of 4"),
-        (put("buffer", "GuaranteedBaseOffsetAlignment", 24), ValueError, "= 24: must be 0 or a power of two"),
+        ("buffer", "TotalTensorSizeInBytes", 66, ValueError, "= 66: must be a multiple of 4"),
+        ("buffer", "GuaranteedBaseOffsetAlignment", 24, ValueError, "= 24: must be 0 or a power of two"),
     ],
 )
 def test_descriptors_that_break_a_rule_are_refused(
-    device: wg.Device, change: Callable[[Any, Any], None], kind: type[Exception], words: str
+    device: wg.Device, place: str, name: str, value: Any, kind: type[Exception], words: str
 ) -> None:
+    operator = described(lambda operator, buffer: setattr(PLACES[place](operator, buffer), name, value))
     with pytest.raises(kind, match=f"^CreateOperator: .*{words}"):
-        dml.DMLCreateDevice(device).CreateOperator(described(change))
+        dml.DMLCreateDevice(device).CreateOperator(operator)
 
 
 def test_bindings_that_break_a_promise_are_refused(device: wg.Device) -> None:
