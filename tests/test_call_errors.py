@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import on_one_adapter
+from helpers import on_one_adapter, unread
 
 import wgslice as wg
 import wgslice.array_api as xp
-from wgslice.layout import Layout
 
 FUNCTIONS = [each for name in wg.__all__ if inspect.isfunction(each := getattr(wg, name))]
 STANDARD = [each for name in xp.__all__ if inspect.isfunction(each := getattr(xp, name))]
@@ -23,13 +22,11 @@ METHODS = [
     method for name, method in inspect.getmembers(wg.Tensor, inspect.isfunction) if not name.startswith("_")
 ]
 LIBRARY: Any = wg  # for calls that type checkers refuse
-NOTHING: Any = None
 
 
 @pytest.fixture
 def x() -> Any:
-    """A tensor without a device, which would fail if it were read."""
-    return wg.Tensor(NOTHING, NOTHING, np.dtype(np.int32), Layout.packed((3, 4)))
+    return unread((3, 4), np.int32)
 
 
 def has(function: Callable[..., Any], kind: Any) -> bool:

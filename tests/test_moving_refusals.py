@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
+from helpers import unread
 from numpy.exceptions import AxisError
 
 import wgslice as wg
 from wgslice import array_api
-from wgslice.layout import Layout
 from wgslice.numpy_protocol import taking
 from wgslice.tensors import views
-
-
-def tensor(shape: tuple[int, ...], dtype: str = "int16") -> wg.Tensor:
-    """A tensor that is nowhere."""
-    nowhere = cast("Any", None)
-    return wg.Tensor(nowhere, nowhere, np.dtype(dtype), Layout.packed(shape))
-
 
 MODULES = array_api, taking, views, wg
 F: Any = SimpleNamespace(**{name: value for module in MODULES for name, value in vars(module).items()})
 
+tensor = partial(unread, dtype="int16")
 X = tensor((2, 3))
 EMPTY = tensor((0, 3))
 DEEP = tensor((1,) * 8)
@@ -57,19 +52,19 @@ NOT_TENSORS: list[tuple[Callable[[], Any], str]] = [
 TYPES = [
     *NOT_TENSORS,
     (
-        lambda: F.concat([X, tensor((2, 3), "uint8")]),
+        lambda: F.concat([X, tensor((2, 3), dtype="uint8")]),
         r"concat: arrays\[1\] has dtype uint8: must be int16 as arrays\[0\] has, since elements are moved",
     ),
-    (lambda: F.stack([X, tensor((2, 3), "int8")]), r"stack: arrays\[1\] has dtype int8: must be int16"),
+    (lambda: F.stack([X, tensor((2, 3), dtype="int8")]), r"stack: arrays\[1\] has dtype int8: must be int16"),
     (lambda: F.split(X, 1.5), "split: indices_or_sections = 1.5: must be an integer"),
     (lambda: F.roll(X, 0.5), "roll: shift = 0.5: must be an integer"),
     (lambda: F.roll(X, 1, 0.5), "roll: axis = 0.5: must be an integer"),
     (lambda: F.pad(X, 0.5), "pad: pad_width = 0.5: must be integers, not float64"),
     (lambda: F.tile(X, 0.5), "tile: repetitions = 0.5: must be an integer"),
     (lambda: F.repeat(X, [0.5]), r"repeat: repeats\[0\] = 0.5: must be an integer"),
-    (lambda: F.repeat(X, tensor((6,), "int64")), "repeat: repeats is a Tensor: .* repeats.numpy()"),
+    (lambda: F.repeat(X, tensor((6,), dtype="int64")), "repeat: repeats is a Tensor: .* repeats.numpy()"),
     (lambda: F.take(X, [0.5]), "take: indices have dtype float64: must be integers"),
-    (lambda: F.take(X, tensor((2,), "bool")), "take: indices have dtype bool: must be integers"),
+    (lambda: F.take(X, tensor((2,), dtype="bool")), "take: indices have dtype bool: must be integers"),
     (lambda: F.tril(X, k=0.5), "tril: k = 0.5: must be an integer"),
     (lambda: F.permute(X), r"permute: no orders are given: pass one, as in permute\(x, axes\)"),
     (lambda: F.permute(X, 1, 0, axes=(1, 0)), "permute: two orders are given"),
@@ -181,27 +176,16 @@ def of_number(case: object) -> str | None:
     return "" if callable(case) else None
 
 
-@pytest.mark.parametrize(("call", "words"), TYPES, ids=of_number)
-def test_wrong_types_are_refused(call: Callable[[], Any], words: str) -> None:
-    with pytest.raises(TypeError, match=words):
-        call()
+REFUSED = {TypeError: TYPES, ValueError: VALUES, AxisError: AXES, IndexError: INDICES}
 
 
-@pytest.mark.parametrize(("call", "words"), VALUES, ids=of_number)
-def test_wrong_values_are_refused(call: Callable[[], Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        call()
-
-
-@pytest.mark.parametrize(("call", "words"), AXES, ids=of_number)
-def test_wrong_axes_are_refused(call: Callable[[], Any], words: str) -> None:
-    with pytest.raises(AxisError, match=words):
-        call()
-
-
-@pytest.mark.parametrize(("call", "words"), INDICES, ids=of_number)
-def test_wrong_indices_are_refused(call: Callable[[], Any], words: str) -> None:
-    with pytest.raises(IndexError, match=words):
+@pytest.mark.parametrize(
+    ("error", "call", "words"),
+    [(error, *case) for error, cases in REFUSED.items() for case in cases],
+    ids=of_number,
+)
+def test_wrong_arguments_are_refused(error: type[Exception], call: Callable[[], Any], words: str) -> None:
+    with pytest.raises(error, match=words):
         call()
 
 

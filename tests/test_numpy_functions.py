@@ -12,14 +12,12 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from helpers import check_same
+from helpers import check_same, unread
 from hypothesis import given
 from hypothesis import strategies as st
 from moving import GATHERED, numbered, pairs, shapes, submissions
 
 import wgslice as wg
-from wgslice.gpu.protocols import Buffer
-from wgslice.layout import Layout
 from wgslice.numpy_protocol.table import FUNCTIONS, LIKE
 from wgslice.tensors.uncomputed import INSTEAD, REMEDY
 
@@ -312,9 +310,9 @@ def test_what_numpy_gives_of_arrays(device: wg.Device, name: str, data: st.DataO
 
 @pytest.mark.parametrize("shape", [(3, 3), (4, 5), (0, 0), (3, 3, 3), (3,), ()])
 @pytest.mark.parametrize("name", INDICES)
-def test_indices_of_a_shape_are_numpys(unread: Any, name: str, shape: tuple[int, ...]) -> None:
+def test_indices_of_a_shape_are_numpys(name: str, shape: tuple[int, ...]) -> None:
     """Of no element is anything read."""
-    x = wg.Tensor(unread.device, unread.memory, unread.dtype, Layout.packed(shape))
+    x = unread(shape)
     for case in INDICES[name]:
         found, expected = (outcome(case, each) for each in (x, np.zeros(shape)))
         assert type(found) is type(expected)
@@ -681,15 +679,6 @@ def test_shared_memory(device: wg.Device) -> None:
         numpy.shares_memory(x[::2], x[::-2], max_work=0)
 
 
-@pytest.fixture
-def unread() -> Any:
-    """A tensor without a device, which would fail if it were read."""
-    nothing: Any = None
-    device: wg.Device = nothing
-    buffer: Buffer = nothing
-    return wg.Tensor(device, buffer, np.dtype(np.float32), Layout.packed((3, 4)))
-
-
 def dispatched() -> list[Any]:
     """NumPy's functions that ask their arguments what to do."""
     modules = (np, np.linalg, np.fft)
@@ -704,24 +693,25 @@ def refusal_of(call: Callable[..., Any], *arguments: Any) -> NotImplementedError
     return refused.value
 
 
-def test_every_other_function_is_refused_by_its_name(unread: Any) -> None:
+def test_every_other_function_is_refused_by_its_name() -> None:
+    x = unread((3, 4))
     functions = [function for function in dispatched() if function not in FUNCTIONS]
     assert len(functions) > 180
     for function in functions:
-        error = refusal_of(unread.__array_function__, function, (wg.Tensor,), (unread,), {})
+        error = refusal_of(x.__array_function__, function, (wg.Tensor,), (x,), {})
         assert str(error).startswith(f"{function.__module__}.{function.__name__}: ")
         computes = function.__name__ not in INSTEAD
         assert isinstance(error, wg.ComputationRefused) is computes
         assert str(error).endswith(REMEDY if computes else INSTEAD[function.__name__])
     for call in (np.mean, np.sum, np.sort, np.linalg.norm, np.fft.fft, np.unique, np.isclose):
-        arguments = (unread,) * (2 if call is np.isclose else 1)
+        arguments = (x,) * (2 if call is np.isclose else 1)
         error = refusal_of(call, *arguments)
         assert isinstance(error, wg.ComputationRefused)
         assert str(error).startswith(f"{call.__module__}.{call.__name__}: tensors are moved")
 
 
-def test_functions_that_only_move_data_name_what_does_it(unread: Any) -> None:
-    x = unread
+def test_functions_that_only_move_data_name_what_does_it() -> None:
+    x = unread((3, 4))
     calls: dict[str, Callable[[], Any]] = {
         "numpy.array_repr": lambda: np.array_repr(x),
         "numpy.common_type": lambda: np.common_type(x),
@@ -796,19 +786,19 @@ def test_the_table_names_functions_of_numpys_own_parameters() -> None:
         ),
     ],
 )
-def test_unsupported_options_are_refused(unread: Any, call: Case, error: type[Exception], words: str) -> None:
+def test_unsupported_options_are_refused(call: Case, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=rf"^numpy\.{words}"):
-        call(unread)
+        call(unread((3, 4)))
 
 
-def test_arrays_of_other_libraries_are_asked_next(unread: Any) -> None:
+def test_arrays_of_other_libraries_are_asked_next() -> None:
     class Other:
         def __array_function__(self, *_: Any) -> str:
             return "asked"
 
     other: Any = Other()
-    assert numpy.concatenate([unread, other]) == "asked"
-    assert numpy.mean(unread, where=other) == "asked"
+    assert numpy.concatenate([unread((3, 4)), other]) == "asked"
+    assert numpy.mean(unread((3, 4)), where=other) == "asked"
 
 
 @pytest.mark.parametrize("mode", ["raise", "clip", "wrap"])

@@ -9,11 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import check_same, on_one_adapter
+from helpers import check_same, on_one_adapter, unread
 
 import wgslice as wg
-from wgslice.gpu.protocols import Buffer
-from wgslice.layout import Layout
 from wgslice.tensors.uncomputed import INSTEAD, REMEDY
 
 NUMBERS = [3, 2.5, 1j, True, np.float32(2), np.arange(3), [1, 2, 3], (0,)]
@@ -59,11 +57,7 @@ UNARY: dict[str, Callable[..., Any]] = {
 
 @pytest.fixture
 def x() -> Any:
-    """A tensor without a device, which would fail if it were read."""
-    nothing: Any = None
-    device: wg.Device = nothing
-    buffer: Buffer = nothing
-    return wg.Tensor(device, buffer, np.dtype(np.float32), Layout.packed((3,)))
+    return unread((3,))
 
 
 def refusal(call: Callable[..., Any], *arguments: Any, **options: Any) -> str:
