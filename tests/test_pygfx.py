@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import random_bytes
+from helpers import random_array, random_bytes
 from numpy.typing import NDArray
 from pages import ROOT, blocks
 
@@ -267,7 +267,7 @@ def test_every_format_holds_the_tensors_bits(
     shared: wg.Device, dtype: str, dim: int, shape: tuple[int, ...]
 ) -> None:
     element = np.dtype(dtype)
-    array = random_bytes(int(np.prod(shape)) * element.itemsize, seed=dim).view(element).reshape(shape)
+    array = random_array(shape, element, dim)
     texture = pygfx.to_texture(wg.asarray(array, device=shared)[::-1], dim=dim)
     expected = array[::-1]
     if shape[dim:] == (3,):

@@ -17,6 +17,7 @@ from helpers import (
     check_bytes,
     check_same,
     on_one_adapter,
+    random_array,
     random_bytes,
 )
 from planning import USUAL, costing, dispatches_of, names_of, planned_copy
@@ -221,7 +222,7 @@ def random_slices(seed: int) -> Iterator[tuple[np.ndarray[Any, Any], Any, Any]]:
         if number % 3 == 0:
             shape.append(int(rng.integers(2, 5)))
         dtype = np.dtype(DTYPES[(1, 2, 4, 8, 16)[number % 5]])
-        array = random_bytes(int(np.prod(shape)) * dtype.itemsize, number).view(dtype).reshape(shape)
+        array = random_array(shape, dtype, number)
         axes = rng.permutation(len(shape)) if number % 4 == 0 else np.arange(len(shape))
         key = []
         for size in np.array(shape)[axes]:
@@ -247,7 +248,7 @@ def slices(device: wg.Device) -> Iterator[bool]:
 def windows(device: wg.Device) -> Iterator[bool]:
     """Whether some windows, in rows and in steps, inside and not, are NumPy's."""
     for dtype, step in (("uint8", 1), ("uint8", 2), ("float16", 3), ("float32", 1), ("float64", 3)):
-        array = random_bytes(30 * 41 * np.dtype(dtype).itemsize, step).view(dtype).reshape(30, 41)
+        array = random_array((30, 41), dtype, step)
         padded = np.pad(array.view(f"u{array.itemsize}"), 9, constant_values=0).view(dtype)
         offsets = [(3, 1), (-9, 5), (12, 22), (21, 11)]
         arguments: Any = wg.asarray(array, device=device), offsets, (9, 28), (1, -step)
@@ -268,8 +269,8 @@ def inserts(device: wg.Device) -> Iterator[bool]:
         *(("float32", -1, "refuse"), ("float64", 1, "refuse"), ("complex128", 3, "refuse")),
     ):
         offsets = [(3, 1), (12, 5), (20, 3), (26, -2)] if overlap == "refuse" else [(3, 1), (5, 3), (4, 9)]
-        windows = elements(dtype, (len(offsets), 6, 37))
-        before = elements(dtype, (30, 120))
+        windows = random_array((len(offsets), 6, 37), dtype, 1)
+        before = random_array((30, 120), dtype, 2)
         x, expected = wg.asarray(before, device=device), np.pad(before, 9)
         y = wg.asarray(windows, device=device)
         if Kernel.INSERT_WINDOWS in device.limits.disabled and abs(step) > 1:
@@ -281,12 +282,6 @@ def inserts(device: wg.Device) -> Iterator[bool]:
             columns = slice(column + 9, column + 9 + 36 * abs(step) + 1, abs(step))
             expected[row + 9 : row + 15, columns] = window[:, :: 1 if step > 0 else -1]
         yield x.numpy().tobytes() == np.ascontiguousarray(expected[9:-9, 9:-9]).tobytes()
-
-
-def elements(dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Random bits."""
-    count = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    return random_bytes(count, count).view(dtype).reshape(shape)
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS, ids=adapter_id)
@@ -469,7 +464,7 @@ def test_a_compiled_operator_replaces_a_kernel_that_fails(
     )
     device = wg.Device.request(adapter)
     device.update_limits(lambda current: replace(current, profile=CPU))
-    array = elements("uint8", (20, 50))
+    array = random_array((20, 50), "uint8")
     x = wg.asarray(array, device=device)
     described = wg.TensorDesc("uint8", (20, 50)), wg.TensorDesc("uint8", (20, 25))
     operator = device.compile(wg.Slice(*described, (0, 0), (20, 25), (1, 2)))

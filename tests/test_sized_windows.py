@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from helpers import DTYPES, check_same, make_buffer, on_one_adapter, random_bytes, view_of
+from helpers import DTYPES, check_same, make_buffer, on_one_adapter, random_array, random_bytes, view_of
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -60,6 +62,14 @@ class Drawn:
         return [tuple(shape) for shape in (1 + (self.sizes - 1) // np.abs(self.strides)).tolist()]
 
 
+def parts_of(line: Any, shapes: Sequence[tuple[int, ...]], gap: int = 0) -> list[Any]:
+    """Parts of a line, each of a shape, one after the other with a gap between them."""
+    starts = accumulate((prod(shape) + gap for shape in shapes), initial=0)
+    return [
+        line[start : start + prod(shape)].reshape(shape) for start, shape in zip(starts, shapes, strict=False)
+    ]
+
+
 @st.composite
 def drawn_windows(draw: st.DrawFn, shape: Sequence[int], *, inside: bool = True) -> Drawn:
     """Up to six windows of an array, some dimensions of them whole, with steps and flips."""
@@ -85,8 +95,7 @@ def cases(draw: st.DrawFn, *, inside: bool = True) -> Case:
     rank = draw(st.integers(0, 4))
     shape = [draw(st.integers(1, 40 if axis == 0 else 12)) for axis in range(rank)]
     order = [draw(st.sampled_from([1, 1, -1])) for _ in range(rank)]
-    nbytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    array = random_bytes(nbytes, draw(st.integers(0, 9))).view(dtype).reshape(shape)
+    array = random_array(shape, dtype, draw(st.integers(0, 9)))
     drawn = draw(drawn_windows(shape, inside=inside))
     view = tuple(slice(None, None, step) for step in order)
     return Case(array, view, drawn.offsets, drawn.sizes, drawn.strides)
@@ -125,8 +134,8 @@ def check_listed(found: list[wg.Tensor], expected: list[NDArray[Any]]) -> None:
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 @pytest.mark.parametrize("crops", PUBLIC_CROPS.values(), ids=PUBLIC_CROPS)
 def test_public_crops_are_numpys(device: wg.Device, crops: Any, dtype: str) -> None:
-    shape, offsets, sizes = (np.array(each) for each in crops)
-    array = random_bytes(int(shape.prod()) * np.dtype(dtype).itemsize).view(dtype).reshape(shape)
+    offsets, sizes = (np.array(each) for each in crops[1:])
+    array = random_array(crops[0], dtype)
     case = Case(array, (), offsets, sizes, np.ones_like(sizes))
     found = wg.extract_windows(wg.asarray(array, device=device), offsets, sizes, fill=0)
     check_listed(found, case.expected(0))
@@ -141,9 +150,7 @@ def test_windows_are_written_to_a_list_of_tensors(device: wg.Device, case: Case,
         buffers = [wg.asarray(each, device=device) for each in guarded]
     else:
         flat = wg.zeros(sum(each.size for each in guarded), case.array.dtype, device=device)
-        stops = np.cumsum([each.size for each in guarded]).tolist()
-        parts = zip([0, *stops], stops, guarded, strict=False)
-        buffers = [flat[start:stop].reshape(each.shape) for start, stop, each in parts]
+        buffers = parts_of(flat, [each.shape for each in guarded])
     wg.extract_windows(x, case.offsets, case.sizes, case.strides, out=[each[1] for each in buffers])
     for written, before, window in zip(buffers, guarded, expected, strict=True):
         before[1] = window
@@ -158,10 +165,7 @@ def test_windows_are_written_to_a_list_of_tensors(device: wg.Device, case: Case,
 )
 def test_later_inserted_windows_win(device: wg.Device, case: Case, kind: str, on_gpu: bool) -> None:
     """Extents of inserted windows are those of their elements, not of the window that they are read from."""
-    windows = [
-        random_bytes(each.nbytes, b).view(each.dtype).reshape(each.shape)
-        for b, each in enumerate(case.expected())
-    ]
+    windows = [random_array(each.shape, each.dtype, b) for b, each in enumerate(case.expected())]
     expected = case.array.copy()
     for b, window in enumerate(windows):
         if window.size:
@@ -172,11 +176,7 @@ def test_later_inserted_windows_win(device: wg.Device, case: Case, kind: str, on
         packed = wg.asarray(
             np.concatenate([np.zeros(1, case.array.dtype), *map(np.ravel, windows)]), device=device
         )
-        stops = np.cumsum([1, *(each.size for each in windows)]).tolist()
-        listed = [
-            packed[start:stop].reshape(each.shape)
-            for start, stop, each in zip(stops, stops[1:], windows, strict=False)
-        ]
+        listed = parts_of(packed[1:], [each.shape for each in windows])
     elif kind != "arrays":
         listed = [
             wg.asarray(each, device=device) if kind[0] == "s" or b % 2 else each
@@ -351,12 +351,7 @@ def test_windows_may_be_inserted_into_their_own_tensor(device: wg.Device) -> Non
 def test_padding_and_its_reverse(
     device: wg.Device, lengths: list[int], features: tuple[int, ...], dtype: str, more: int, zeros: bool
 ) -> None:
-    arrays = [
-        random_bytes(int(np.prod((n, *features))) * np.dtype(dtype).itemsize, n)
-        .view(dtype)
-        .reshape(n, *features)
-        for n in lengths
-    ]
+    arrays = [random_array((n, *features), dtype, n) for n in lengths]
     fill = np.frombuffer(bytes(16) if zeros else bytes(range(1, 17)), dtype)[0]
     size = max(lengths) + more, *features
     expected = np.full((len(arrays), *size), fill, dtype)
@@ -489,14 +484,10 @@ def test_rows_that_share_no_word_are_written_at_once(
     x, listed = wg.asarray(expected, device=device), []
     for number, (begin, stop) in enumerate(windows):
         shape = 4 - number, stop - begin, *pixels[1:]
-        listed.append(wg.asarray(random_bytes(int(np.prod(shape)), number).reshape(shape), device=device))
+        listed.append(wg.asarray(random_array(shape, np.uint8, number), device=device))
         expected[1 : 1 + shape[0], begin:stop] = listed[-1].numpy()
     whole = wg.asarray(np.concatenate([each.numpy().reshape(-1) for each in listed]), device=device)
-    stops = np.cumsum([0, *(each.size for each in listed)]).tolist()
-    parts = [
-        whole[begin:stop].reshape(each.shape)
-        for begin, stop, each in zip(stops, stops[1:], listed, strict=False)
-    ]
+    parts = parts_of(whole, [each.shape for each in listed])
     offsets = [(1, begin, *[0] * (len(pixels) - 1)) for begin, _ in windows]
     plan = str(wg.explain(wg.insert_windows, x, offsets, parts, overlap="last"))
     assert plan.count("kernel sized_windows") == dispatches

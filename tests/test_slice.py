@@ -6,11 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from helpers import (
-    DTYPES,
-    check_same,
-    random_bytes,
-)
+from helpers import DTYPES, check_same, random_array
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import sizes_of
@@ -23,7 +19,7 @@ U32 = 2**32 - 1
 @given(data=st.data(), sizes=st.integers(1, 8).flatmap(sizes_of))
 def test_any_slice_is_numpys(device: wg.Device, data: st.DataObject, sizes: tuple[int, ...]) -> None:
     dtype = data.draw(st.sampled_from(list(DTYPES.values())))
-    array = random_bytes(int(np.prod(sizes)) * np.dtype(dtype).itemsize).view(dtype).reshape(sizes)
+    array = random_array(sizes, dtype)
     offsets, counts, strides = [], [], []
     for size in sizes:
         offsets.append(data.draw(st.integers(0, size - 1)))
