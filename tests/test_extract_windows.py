@@ -139,13 +139,18 @@ class Case(BetweenBuffers):
 
 
 @st.composite
-def window_cases(draw: st.DrawFn) -> Case:
-    width = draw(st.sampled_from(WIDTHS))
+def picture_sizes(draw: st.DrawFn) -> tuple[int, ...]:
+    """Sizes of what windows are of, the last one now and then a number of channels."""
     rank = draw(st.integers(1, 4) | st.integers(1, 8))
     most = {1: 300, 2: 40, 3: 12}.get(rank, 4)
     shape = tuple(draw(st.integers(1, most)) for _ in range(rank))
-    if rank > 1 and draw(st.booleans()):
-        shape = (*shape[:-1], draw(st.integers(1, 4)))  # channels
+    return (*shape[:-1], draw(st.integers(1, 4))) if rank > 1 and draw(st.booleans()) else shape
+
+
+@st.composite
+def window_cases(draw: st.DrawFn) -> Case:
+    width, shape = draw(st.sampled_from(WIDTHS)), draw(picture_sizes())
+    rank = len(shape)
     packed = draw(st.booleans())
     strides = list(Layout.packed(shape).strides) if packed else draw(nested_strides(shape, broadcast=True))
     input = Layout.of(shape, strides, draw(st.integers(0, 40)))
@@ -246,14 +251,16 @@ def photographs(
     fill: Any = None,
     mirror: bool = True,
     skip: int = 0,
-    leave: int = 0,
+    leave: int | None = None,
     step: int = 1,
     apart: int = 1,
 ) -> Case:
     """Windows of an image of pixels, forwards and backwards, of rows `size` pixels long.
 
-    They are `step` pixels apart in the image, and their elements `apart` in the output.
+    They are `step` pixels apart in the image, and their elements `apart` in the output. They may leave the
+    image by `leave` pixels, which are 4 where they are filled.
     """
+    leave = (0 if fill is None else 4) if leave is None else leave
     rng = np.random.default_rng(channels * 100 + size)
     extent = (size - 1) * step + 1
     height, breadth, count = 5, extent + 9, 9
@@ -278,12 +285,12 @@ def photographs(
 CONDITIONS: dict[Kernel, list[Case]] = {
     Kernel.EXTRACT_WINDOWS: [
         *(
-            photographs(width, 1, 5, fill=fill, leave=4 * (fill is not None), step=2, apart=apart)
+            photographs(width, 1, 5, fill=fill, step=2, apart=apart)
             for width, apart in ((4, 1), (8, 1), (16, 2))
             for fill in (None, 7)
         ),
         *(
-            photographs(width, 1, 7, fill=fill, leave=4 * (fill is not None), skip=skip, apart=2)
+            photographs(width, 1, 7, fill=fill, skip=skip, apart=2)
             for width in (1, 2)
             for fill in (None, 7)
             for skip in range(4)
@@ -292,16 +299,7 @@ CONDITIONS: dict[Kernel, list[Case]] = {
     Kernel.WINDOW_WORDS: [
         # windows of a byte and more, from every byte of a word on, forwards and backwards, inside and not
         *(
-            photographs(
-                width,
-                channels,
-                size,
-                fill=fill,
-                leave=4 * (fill is not None),
-                mirror=mirror,
-                skip=skip,
-                step=step,
-            )
+            photographs(width, channels, size, fill=fill, mirror=mirror, skip=skip, step=step)
             for width in (1, 2)
             for channels, size, step in ((1, 1, 1), (1, 7, 1), (3, 2, 1), (1, 99, 2), (3, 5, 2), (2, 90, 3))
             for fill in (None, 7)
@@ -327,17 +325,9 @@ CONDITIONS: dict[Kernel, list[Case]] = {
         *(photographs(width, 1, 16 // width, mirror=mirror) for width in WIDTHS for mirror in (False, True)),
         # windows that leave the input by some, by all, and not at all
         *(
-            photographs(
-                width,
-                channels,
-                -(-size // (width * channels)),
-                fill=-3,
-                leave=leave,
-                mirror=mirror,
-                skip=skip,
-            )
+            photographs(width, channels, size, fill=-3, leave=leave, mirror=mirror, skip=skip)
             for width, channels in ((1, 1), (1, 3), (2, 3), (4, 1), (4, 3), (8, 1), (16, 1))
-            for size in (36, 64, 76)
+            for size in (-(-nbytes // (width * channels)) for nbytes in (36, 64, 76))
             for leave in (3, 90)
             for mirror in (False, True)
             for skip in (0, 1)
