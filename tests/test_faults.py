@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import wgpu
 from helpers import check_same, make_buffer, run_python
-from waits import LONGEST_SECONDS, WAITS, transposing, unanswered, waits
+from waits import LONGEST_SECONDS, WAITS, check_ends_when_lost, transposing, unanswered, waits
 from wgpu.backends.wgpu_native._api import libf
 
 import wgslice as wg
@@ -121,25 +121,8 @@ except wg.DeviceLostError:
 
 @pytest.mark.parametrize("wait", WAITS)
 def test_a_wait_ends_when_the_device_is_lost(device: wg.Device, wait: str) -> None:
-    """A destroyed device answers no mapping any more."""
     lost = wg.Device.request(device.adapter)
-    begin = waits(lost, ARRAY)[wait]
-    raised: list[type] = []
-
-    def work() -> None:
-        try:
-            begin()
-        except Exception as error:
-            raised.append(type(error))
-
-    with unanswered(lost) as stall:
-        thread = threading.Thread(target=work, daemon=True)
-        thread.start()
-        assert stall.begun.wait(LONGEST_SECONDS)
-        lost.wgpu_device.destroy()
-        thread.join(LONGEST_SECONDS)
-        assert not stall.timed_out
-    assert raised == [wg.DeviceLostError]
+    check_ends_when_lost(lost, waits(lost, ARRAY)[wait])
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 import wgpu
 from helpers import STORAGE, check_same, make_buffer, random_bytes
 from running import noted
-from waits import LONGEST_SECONDS, unanswered
+from waits import LONGEST_SECONDS, check_ends_when_lost
 
 import wgslice as wg
 from wgslice.gpu import native
@@ -206,22 +206,7 @@ def test_a_promise_of_a_lost_device_is_rejected(device: wg.Device) -> None:
 def test_a_wait_for_a_promise_ends_when_the_device_is_lost(device: wg.Device) -> None:
     lost = wg.Device.request(device.adapter)
     x = wg.asarray(ARRAY, device=lost)
-    raised: list[type] = []
-    with unanswered(lost) as stall:
-        promise = x.numpy_async()
-
-        def work() -> None:
-            try:
-                promise.sync_wait()
-            except Exception as error:
-                raised.append(type(error))
-
-        thread = threading.Thread(target=work, daemon=True)
-        thread.start()
-        assert stall.begun.wait(LONGEST_SECONDS)
-        lost.wgpu_device.destroy()
-        thread.join(LONGEST_SECONDS)
-    assert raised == [wg.DeviceLostError]
+    check_ends_when_lost(lost, lambda: x.numpy_async().sync_wait())
 
 
 def test_an_interrupted_wait_may_be_repeated(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:

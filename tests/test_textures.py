@@ -106,32 +106,32 @@ def readable(device: wg.Device, texture: Any, z: int = 0) -> bool:
     return True
 
 
+def check_texels(
+    device: wg.Device, format: str, size: tuple[int, int, int], dimension: str, seed: int = 0
+) -> None:
+    """All texels are written, and read alike by this package and by wgpu."""
+    dtype, channels = FORMATS[format]
+    texture = make_texture(device, format, size, dimension)
+    array = random_array(shape_of(size, dimension, channels), dtype, seed)
+    wg.copy_to_texture(wg.asarray(array, device=device), texture)
+    if readable(device, texture):
+        check_read(texture, array)
+        check_same(wgpus(device, texture, array, size), array)
+
+
 @pytest.mark.every_adapter
 @pytest.mark.parametrize("dimension", SIZES)
 @pytest.mark.parametrize("format", tiers(SAMPLE, [*FORMATS]))
 def test_texels_return_from_a_texture_bit_for_bit(textures: wg.Device, format: str, dimension: str) -> None:
-    dtype, channels = FORMATS[format]
     for size in SIZES[dimension]:
-        texture = make_texture(textures, format, size, dimension)
-        array = random_array(shape_of(size, dimension, channels), dtype)
-        wg.copy_to_texture(wg.asarray(array, device=textures), texture)
-        if readable(textures, texture):
-            check_read(texture, array)
-            check_same(wgpus(textures, texture, array, size), array)
+        check_texels(textures, format, size, dimension)
 
 
 @pytest.mark.every_adapter
 @pytest.mark.parametrize("format", tiers(["rgba8unorm"], ["r8unorm", "rg16uint", "rgba32float"]))
 def test_rows_of_every_width_around_multiples_of_256_bytes(textures: wg.Device, format: str) -> None:
-    dtype, channels = FORMATS[format]
     for width in (1, 2, 3, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 130, 255, 256, 257):
-        size = width, 3, 1
-        texture = make_texture(textures, format, size)
-        array = random_array(shape_of(size, "2d", channels), dtype, width)
-        wg.copy_to_texture(wg.asarray(array, device=textures), texture)
-        if readable(textures, texture):
-            check_read(texture, array)
-            check_same(wgpus(textures, texture, array, size), array)
+        check_texels(textures, format, (width, 3, 1), "2d", width)
 
 
 @pytest.mark.parametrize("format", tiers([], ["r8unorm", "rgba8unorm"]))

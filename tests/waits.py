@@ -82,6 +82,26 @@ def unanswered(device: wg.Device) -> Iterator[Stall]:
             stall.over.set()
 
 
+def check_ends_when_lost(device: wg.Device, wait: Callable[[], Any]) -> None:
+    """A wait in a thread ends with an error once the device is destroyed, and answers no mapping any more."""
+    raised: list[type] = []
+
+    def work() -> None:
+        try:
+            wait()
+        except Exception as error:
+            raised.append(type(error))
+
+    with unanswered(device) as stall:
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        assert stall.begun.wait(LONGEST_SECONDS)
+        device.wgpu_device.destroy()
+        thread.join(LONGEST_SECONDS)
+        assert not stall.timed_out
+    assert raised == [wg.DeviceLostError]
+
+
 def transposing(device: wg.Device, sizes: tuple[int, int]) -> Any:
     """A model that transposes, on a device."""
     model = parsed(f"(int32[{sizes[0]}, {sizes[1]}] x) => (int32[m, n] y) {{ y = Transpose(x) }}", 13)
