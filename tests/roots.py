@@ -223,7 +223,7 @@ def arm64_row(folder: Path, names: Sequence[str]) -> Row:
     checkout = root / "checkout"
     shutil.rmtree(checkout, ignore_errors=True)
     shutil.copytree(ROOT / "src" / "wgslice", checkout / "wgslice")
-    shutil.copytree(ROOT / "wgsl", checkout / "wgslice" / "wgsl")
+    shutil.copytree(ROOT / "wgsl" / "modules", checkout / "wgslice" / "wgsl")
     for script in (HOSTS / "python.py", ROOT / "tests" / "pages.py"):
         shutil.copy(script, checkout)
     chosen = folder.parent / "arm64"
