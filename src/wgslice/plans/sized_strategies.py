@@ -229,8 +229,6 @@ def plan_boxes(problem: SizedProblem, source: Layout, target: Layout) -> Plan:
         return Plan(nbytes, itemsize, itemsize, source, target, ())
     choice = choose(problem, SIZED)
     if choice is None:
-        against = problem.against_kernel
-        assert isinstance(against, str)
         raise NoKernelError(all_disabled("windows of different sizes", problem.limits))
     count = int(problem.boxes.sizes.prod(axis=1).sum())
     return Plan(
