@@ -55,7 +55,8 @@ SECTIONS: dict[str, Sequence[Case]] = {
 # The note of a page about results whose plans or kernels have changed.
 STALE = "**Stale measurements**: taken before today's plans and kernels; they are being measured again."
 PACKED = ROOT / "commit.txt"  # in a folder that `python3 run gpu --pack` made
-WRITTEN = ":!bench/results", ":!docs/performance.md", ":!README.md"  # by a run, and thus by the one before
+# What a run writes, and thus the one before it.
+WRITTEN = ":!bench/results", ":!docs/performance.md", ":!docs/atlas.md", ":!README.md"
 WORDS = ("reason",)  # fields of steps that are printed only
 
 
