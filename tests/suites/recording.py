@@ -19,9 +19,9 @@ from hypothesis import HealthCheck, settings
 
 import wgslice as wg
 from wgslice import array_api
+from wgslice.gpu import transfer
 from wgslice.gpu.recording import Recorder
 from wgslice.gpu.sink import BoundPlan
-from wgslice.gpu.transfer import Readback
 from wgslice.numpy_protocol.flat import Flat
 
 # Methods that a comparison calls, whatever a test is about: they read back or describe.
@@ -119,19 +119,20 @@ def count_everything() -> None:
     count_calls(Flat, "flat", {"__getitem__", "__next__", "__setitem__", "copy"})
     count_calls(wg, "wgslice", set(wg.__all__) - {"explain", "selftest", "tune"})
     count_calls(array_api, "array_api", set(array_api.__all__))
-    play, begin = Recorder.play, Readback.begin
+    play, mapped_bytes = Recorder.play, transfer.mapped_bytes  # type: ignore[attr-defined]  # counted
 
     @wraps(play)
     def count_moves(self: Recorder, bound: BoundPlan) -> None:
         record.moves += bool(bound.commands)
         play(self, bound)
 
-    @wraps(begin)
-    def count_readbacks(self: Readback, *arguments: Any, **options: Any) -> None:
+    @wraps(mapped_bytes)
+    def count_readbacks(buffer: Any, nbytes: int) -> memoryview:  # of a staging buffer, or of a tensor's own
         record.readbacks += 1
-        begin(self, *arguments, **options)
+        return mapped_bytes(buffer, nbytes)
 
-    Recorder.play, Readback.begin = count_moves, count_readbacks  # type: ignore[method-assign]  # counted
+    Recorder.play = count_moves  # type: ignore[method-assign]  # counted
+    transfer.mapped_bytes = count_readbacks  # type: ignore[attr-defined]  # counted
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
