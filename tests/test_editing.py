@@ -253,7 +253,9 @@ def test_any_strides_are_numpys(device: wg.Device, data: st.DataObject) -> None:
     found = wg.as_strided(x, sizes, strides, offset=offset)
     assert shares(found, x)
     check_same(found.numpy(), np.ascontiguousarray(expected).reshape(sizes))
-    places = tricks.as_strided(np.arange(60)[start:], sizes, [stride * 8 for stride in strides])
+    places = tricks.as_strided(
+        np.arange(60, dtype=np.int64)[start:], sizes, [stride * 8 for stride in strides]
+    )
     assert found.flags.writeable == (np.unique(places).size == places.size)
     same = wg.as_strided(x[start : start + 1], [1] * len(sizes), strides)
     check_same(same.numpy().reshape(1), array[start : start + 1])
