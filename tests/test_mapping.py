@@ -37,16 +37,17 @@ def writers(writes: Writes) -> dict[int, set[int]]:
 
 
 def check_writers(step: object, writes: Writes, before: Bytes, after: Bytes) -> None:
-    """Each unit holds the number of an invocation that writes it, and all else what it held."""
+    """Each word of a unit holds the number of an invocation that writes it, and all else what it held.
+
+    Of two that write one unit, as repeated pieces do, each may leave some words: their bytes are the same.
+    """
     words = writes.unit_nbytes // 4
     units = after.view("<u4").reshape(-1, words)
     unchanged = np.ones(len(units), bool)
     for unit, invocations in writers(writes).items():
         unchanged[unit] = False
         numbers = set(units[unit].tolist())
-        assert len(numbers & invocations) == len(numbers) == 1, (
-            f"{step}: {unit}: {numbers}, not {invocations}"
-        )
+        assert numbers <= invocations, f"{step}: {unit}: {numbers}, not {invocations}"
     assert np.array_equal(units[unchanged], before.view("<u4").reshape(-1, words)[unchanged])
 
 
