@@ -8,6 +8,6 @@ another module with these names, chosen here by the platform.
 import sys
 
 if sys.platform == "emscripten":
-    from wgslice.gpu.browser import *  # noqa: F403
+    from wgslice.gpu.browser import *  # noqa: F403 -- all that a host offers
 else:
-    from wgslice.gpu.native import *  # noqa: F403
+    from wgslice.gpu.native import *  # noqa: F403 -- all that a host offers
