@@ -418,6 +418,17 @@ REFUSALS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: xp.take_along_axis([1], [0]), TypeError, "take_along_axis: x is of type list"),
     (lambda: xp.matrix_transpose([[1]]), TypeError, "matrix_transpose: x is of type list"),
     (lambda: xp.permute_dims([[1]], (0, 1)), TypeError, "permute_dims: x is of type list"),
+    (
+        lambda: xp.permute_dims(xp.ones((2, 3)), (0, 0)),
+        ValueError,
+        r"^permute_dims: axes = \(0, 0\): an axis is rep",
+    ),
+    (
+        lambda: xp.squeeze([1], 0),
+        TypeError,
+        r"^squeeze: x is of type list: must be a Tensor; asarray\(x\) makes one",
+    ),
+    (lambda: xp.eye(3, k=1.5), TypeError, "^eye: k = 1.5: must be an integer"),
     (lambda: xp.reshape([1], (1,)), TypeError, "reshape: x is of type list"),
     (lambda: xp.astype([1], xp.int8), TypeError, "astype: x is of type list"),
     (lambda: xp.where([True], 1, 2), TypeError, "where: condition is of type list"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from wgslice.arguments import OneOrMore, copy_choice
+from wgslice.arguments import OneOrMore, copy_choice, integer
 from wgslice.array_api.data_type_functions import DEFAULTS, default_dtype
 from wgslice.docstrings import MAKING, NO_DEVICE, NO_MEMORY, NO_TENSOR, Entry, documented, documented_as
 from wgslice.dtypes import AnyDType
@@ -130,6 +130,8 @@ def eye(
     array([[0., 1., 0.],
            [0., 0., 1.]])
     """
+    with named("eye"):
+        k = integer("k", k)
     columns = n_rows if n_cols is None else n_cols
     matrix = zeros((n_rows, columns), dtype=dtype, device=device)
     row, column = max(-k, 0), max(k, 0)

@@ -11,13 +11,14 @@ from wgslice.arguments import OneOrMore
 from wgslice.array_api.data_type_functions import result_type
 from wgslice.docstrings import COPYING, NO_AXIS, NO_TENSOR, VIEW, VIEWING, documented, documented_as
 from wgslice.errors import fitted, named, public
+from wgslice.layout_rules import permuted
 from wgslice.numpy_protocol import joining, moving, taking
 from wgslice.numpy_protocol.joining import unstack
 from wgslice.numpy_protocol.matrices import tril, triu
 from wgslice.tensors import views
 from wgslice.tensors.assignment import copy_where
 from wgslice.tensors.creation import full
-from wgslice.tensors.placed import as_assigned, check_tensor
+from wgslice.tensors.placed import as_assigned, check_tensor, viewed
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.views import broadcast_arrays, expand_dims
 
@@ -188,7 +189,7 @@ def permute_dims(x: Tensor, /, axes: OneOrMore) -> Tensor:
     (4, 2, 3)
     """
     check_tensor("x", x)
-    return views.permute(x, axes=axes)
+    return viewed(x, permuted(x.layout, axes))
 
 
 @documented(

@@ -192,7 +192,8 @@ def squeeze(x: Tensor, axis: OneOrMore | None = None) -> Tensor:
     >>> wg.squeeze(wg.asarray(np.zeros((1, 3, 1)))).shape
     (3,)
     """
-    check_tensor("squeeze: x", x)
+    with named("squeeze"):
+        check_tensor("x", x)
     return x.squeeze(axis)
 
 
