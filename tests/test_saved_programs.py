@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import wgpu
 from jsonschema import Draft202012Validator
 from test_programs import FUNCTIONS, check_replay, made
 
@@ -354,6 +355,17 @@ def test_bytes_outside_of_the_elements_are_not_accessed(
     expected[given] = 0  # the source's elements that these would be are not given
     assert np.array_equal(results[0], expected)
     assert np.array_equal(results[1], [*names[63::-1], *names[64:] + 100])
+
+
+@pytest.mark.every_adapter
+def test_loading_keeps_no_commands(device: wg.Device, tmp_path: Path) -> None:
+    """wgpu-native keeps what is finished and not submitted: GBs for a program of 10,000 dispatches."""
+    flipped(device, tmp_path / "saved")
+    kept = []
+    for _ in range(3):
+        wg.load_program(tmp_path / "saved", device)
+        kept.append(wgpu.diagnostics.wgpu_native_counts.get_dict()["CommandBuffer"]["count"])
+    assert kept[0] == kept[1] == kept[2]
 
 
 @pytest.mark.parametrize("depth", [600, 100_000])

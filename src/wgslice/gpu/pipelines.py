@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from wgslice.gpu.host import lease_class, make_bind_group, translated_errors
+from wgslice.gpu.host import lease_class, make_bind_group, submit, translated_errors
 from wgslice.gpu.protocols import (
     COMPUTE_STAGE,
     BindGroup,
@@ -169,7 +169,10 @@ class Pipelines:
         )
 
     def check(self, call: KernelCall) -> None:
-        """Record a call on small buffers, without workgroups, so that wgpu's errors of it are raised."""
+        """Submit a call on small buffers, without workgroups, so that wgpu's errors of it are raised.
+
+        wgpu-native 29 keeps commands that are not submitted, and the memory of their buffers, for ever.
+        """
         most = self.wgpu_device.limits["max-compute-invocations-per-workgroup"]
         # wgpu does not check an overridden size
         invocations = dict(call.constants).get(WORKGROUP_SIZE, 0)
@@ -187,7 +190,7 @@ class Pipelines:
         compute_pass.set_bind_group(0, make_bind_group(self.wgpu_device, command.layout, ranges))
         compute_pass.dispatch_workgroups(0, 0, 0)
         compute_pass.end()
-        encoder.finish()
+        submit(self.wgpu_device, encoder)
 
     def _table(self, content: Content) -> Buffer:
         """Return the buffer of an owner's table, shared by plans."""
