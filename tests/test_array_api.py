@@ -405,6 +405,7 @@ def test_sliding_windows_are_numpys(device: wg.Device, data: st.DataObject) -> N
     check_same(found.numpy(), np.lib.stride_tricks.sliding_window_view(x.array, windows, tuple(axes)).copy())
 
 
+MASK = xp.ones(2, dtype="bool")
 REFUSALS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: xp.finfo(xp.int8), TypeError, "finfo: dtype int8: must be a floating-point one"),
     (lambda: xp.iinfo(xp.float32), TypeError, "iinfo: dtype float32: must be an integer one"),
@@ -442,6 +443,21 @@ REFUSALS: list[tuple[Callable[[], Any], type[Exception], str]] = [
         lambda: xp.where(xp.ones(2, dtype="bool"), xp.ones(2), xp.ones(2, dtype="int8")),
         TypeError,
         "where: x1 has dtype float64, x2 int8: must be equal",
+    ),
+    (
+        lambda: xp.where(MASK, xp.ones(2, dtype="int8"), 1.5),
+        TypeError,
+        "^where: x2 = 1.5: must be a Tensor of dt",
+    ),
+    (
+        lambda: xp.where(MASK, 1, MASK),
+        TypeError,
+        "^where: x1 = 1: must be a Tensor of dtype bool, or a number",
+    ),
+    (
+        lambda: xp.where(MASK, xp.ones(2), [1, 2]),
+        TypeError,
+        r"^where: x2 = \[1, 2\]: must be a Tensor of dtype fl",
     ),
     (
         lambda: xp.lib.stride_tricks.sliding_window_view(xp.ones(2), 3),

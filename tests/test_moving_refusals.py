@@ -56,6 +56,12 @@ TYPES = [
         r"concat: arrays\[1\] has dtype uint8: must be int16 as arrays\[0\] has, since elements are moved",
     ),
     (lambda: F.stack([X, tensor((2, 3), dtype="int8")]), r"stack: arrays\[1\] has dtype int8: must be int16"),
+    (
+        lambda: wg.put(X, [0], 5, axis=cast("Any", (1, 0))),
+        r"^put: axis = \(1, 0\): must be an integer, not tuple",
+    ),
+    (lambda: F.unstack(X, axis=(0, 1)), r"^unstack: axis = \(0, 1\): must be an integer, not tuple"),
+    (lambda: F.split(X, 2, axis=(0,)), r"^split: axis = \(0,\): must be an integer, not tuple"),
     (lambda: F.split(X, 1.5), "split: indices_or_sections = 1.5: must be an integer"),
     (lambda: F.roll(X, 0.5), "roll: shift = 0.5: must be an integer"),
     (lambda: F.roll(X, 1, 0.5), "roll: axis = 0.5: must be an integer"),
@@ -106,7 +112,7 @@ VALUES = [
     (lambda: F.pad(X, 1, "edge", interior=1), "pad: interior = 1 with mode = 'edge': .* 0 but for modes "),
     (
         lambda: F.pad(X, 1, interior=1, constant_values=(1, 2)),
-        "pad: constant_values have shape .*: must be one",
+        "pad: constant_values: shape .*: must be one",
     ),
     (lambda: F.pad(X, [(1, 1)] * 3), r"pad: pad_width has shape \(3, 2\): must be one number, a pair, or"),
     (lambda: F.pad(X, 1, "nope"), "pad: mode = 'nope': must be one of 'constant', 'empty', 'edge', "),
@@ -197,7 +203,7 @@ def test_indices_out_of_range_are_refused(index: int, axis: int | None) -> None:
 
 
 def test_constants_that_a_dtype_does_not_hold_are_refused() -> None:
-    with pytest.raises(OverflowError, match="pad: Python integer 70000 out of bounds for int16"):
+    with pytest.raises(OverflowError, match="pad: constant_values: Python integer 70000 out"):
         wg.pad(X, 1, constant_values=70000)
     with pytest.raises(OverflowError, match="full: Python integer 300 out of bounds for uint8"):
         wg.full(3, 300, np.uint8)

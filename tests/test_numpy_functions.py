@@ -472,6 +472,47 @@ CORNERS: list[Callable[[Any, Any, Any], Any]] = [
     lambda x, v, z: numpy.choose([0.5], v),
     lambda x, v, z: numpy.choose([9], [z]),
     lambda x, v, z: numpy.select([np.bool_(True)], [z], v),
+    *(
+        lambda x, v, z, other=other, number=number: numpy.meshgrid(v, other, v)[number]
+        for other in (np.array([10, 20], "f4"), np.array([7, 8, 9], "u1"), np.array([1j, 2]))
+        for number in range(3)
+    ),
+    *(
+        lambda x, v, z, place=place: numpy.insert(v, np.arange(6) == place, 99)
+        for place in (0, 3, 4, 5)  # beyond the end from 4 on
+    ),
+    *(
+        lambda x, v, z, axis=axis, call=call: call(x, axis)
+        for axis in ((0,), (0, 1), (), -2)
+        for call in (
+            lambda x, axis: numpy.take(x, [0], axis),
+            lambda x, axis: numpy.repeat(x, 2, axis),
+            lambda x, axis: numpy.delete(x, 0, axis),
+            lambda x, axis: numpy.insert(x, 0, 5, axis),
+            lambda x, axis: numpy.compress([True], x, axis),
+            lambda x, axis: numpy.concatenate([x, x], axis),
+            lambda x, axis: numpy.stack([x, x], axis),
+            lambda x, axis: numpy.array_split(x, 2, axis)[0],
+            lambda x, axis: numpy.take_along_axis(x, np.zeros((2, 3), int), axis),
+        )
+    ),
+    *(
+        lambda x, v, z, values=values: numpy.pad(x.view("u8"), 1, constant_values=values)
+        for values in (np.array([300, -1]), np.array([3, 4]), np.array([2**63, 1], np.uint64), (1, 2, 3))
+    ),
+    *(
+        lambda x, v, z, given=given: numpy.copyto(
+            x[: given[0]], np.zeros(given[1], int), where=np.ones(given[2], bool)
+        )
+        for given in ((0, 5, 7), (0, 3, 7), (0, 3, 3), (2, 3, (1, 2, 3)), (2, (1, 2, 3), 3))
+    ),
+    *(
+        lambda x, v, z, casting=casting: numpy.concatenate([v, np.array([1], np.int8)], casting=casting)
+        for casting in ("bogus", "no", "safe", "unsafe")
+    ),
+    lambda x, v, z: numpy.concatenate([v, v], casting="bogus"),
+    lambda x, v, z: numpy.concatenate(each for each in (v, v)),
+    lambda x, v, z: v.astype(v.dtype, "F"),
 ]
 
 
@@ -486,6 +527,11 @@ def test_corner_cases_are_numpys(device: wg.Device, number: int) -> None:
         assert type(found) is type(expected)
     for tensor, array in zip(tensors, arrays, strict=True):
         check_same(tensor.numpy(), array)  # written or not
+
+
+def test_a_split_takes_indices_of_any_iterable(device: wg.Device) -> None:
+    parts = wg.split(wg.arange(6, device=device), (each for each in (2, 3)))
+    assert [part.tolist() for part in parts] == [[0, 1], [2], [3, 4, 5]]
 
 
 def test_a_reshape_is_a_view_where_there_is_one(device: wg.Device) -> None:

@@ -101,13 +101,18 @@ def tensor_sizes(sizes: Integers) -> tuple[int, ...]:
     return given
 
 
+def one_axis(name: str, axis: SupportsIndex, rank: int) -> int:
+    """Return an axis as 0 to rank - 1; refuses a sequence."""
+    number = integer(name, axis)
+    if not -rank <= number < rank:
+        raise AxisError(number, rank)
+    return number % rank
+
+
 def distinct_axes(name: str, axes: OneOrMore, rank: int) -> list[int]:
     """Return axes as 0 to rank - 1; refuses repeated ones."""
     given = one_or_more(name, axes)
-    for axis in given:
-        if not -rank <= axis < rank:
-            raise AxisError(axis, rank)
-    normalized = [axis % rank for axis in given]
+    normalized = [one_axis(name, axis, rank) for axis in given]
     if len(set(normalized)) < len(normalized):
         raise ValueError(f"{name} = {given}: an axis is repeated")
     return normalized

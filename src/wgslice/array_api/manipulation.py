@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Number
 from typing import Literal, SupportsIndex
 
 import numpy as np
@@ -322,7 +323,10 @@ def where(condition: Tensor, x1: Tensor | complex, x2: Tensor | complex, /) -> T
     if tensors[-1].dtype != dtype:
         raise TypeError(f"x1 has dtype {dtype}, x2 {tensors[-1].dtype}: must be equal")
     shape = np.broadcast_shapes(condition.shape, *(each.shape for each in tensors))
-    result_type(x1, x2)  # refuses an argument that is neither a tensor nor a number
+    for name, each in (("x1", x1), ("x2", x2)):
+        fits = isinstance(each, Tensor) or (isinstance(each, Number) and result_type(dtype, each) == dtype)
+        if not fits:
+            raise TypeError(f"{name} = {each!r}: must be a Tensor of dtype {dtype}, or a number of its kind")
     chosen, other = (
         each.to_device(device) if isinstance(each, Tensor) and each.ndim == 0 else each for each in (x1, x2)
     )

@@ -38,14 +38,17 @@ from wgslice.tensors.tensor import Tensor, allocate
 
 
 class Copies:
-    """Copies from tensors on the device of the first, submitted together at the end of the block."""
+    """Copies from tensors on the device of the first, submitted together at the end of the block.
+
+    Those of elements of another width are a submission of their own.
+    """
 
     def __init__(self, sources: Sequence[Tensor], name: str = "x") -> None:
         self.sources = sources
         self.name = name  # of a source in errors, formatted with its number
         self.device = sources[0].device
         self.makes_zeros = sink().makes_zeros
-        self.collected: list[Copy] = []
+        self.collected: dict[int, list[Copy]] = {}  # by bytes of an element
 
     def __enter__(self) -> Copies:
         return self
@@ -61,8 +64,8 @@ class Copies:
                 check = check_still_alive if checked else check_alive  # which also finds a lost device
                 checked.add(source.memory)
                 check_given(self.device, [(self.name.format(number), source.memory)], check)
-        if self.collected:
-            run_copies(self.device, self.sources[0].itemsize, self.collected)
+        for itemsize, copies in self.collected.items():
+            run_copies(self.device, itemsize, copies)
 
     def empty(self, sizes: Sequence[int], dtype: DType, *, zeroed: bool = False) -> Tensor:
         """Make a packed tensor of any content; if `zeroed`, of zeros where these cost no more."""
@@ -99,7 +102,8 @@ class Copies:
     def copy(self, source: Tensor, read: Layout, target: Tensor, written: Layout) -> None:
         """Collect a copy, unless it has no elements."""
         if written.size:
-            self.collected.append((source.memory, read, target.memory, written))
+            copies = self.collected.setdefault(source.itemsize, [])
+            copies.append((source.memory, read, target.memory, written))
 
 
 def staged(copies: Copies, x: Tensor, plan: Iterable[Stage]) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.arguments import checked_shape, distinct_axes, int64_of, one_or_more
+from wgslice.arguments import checked_shape, int64_of, one_axis, one_or_more
 from wgslice.dialects.advanced import NO_INDEX_ARRAY, non_negative
 from wgslice.dtypes import check_same_dtype
 from wgslice.layout import Layout
@@ -130,7 +130,7 @@ def edited(arr: Tensor, axis: SupportsIndex | None) -> tuple[Tensor, int]:
     check_tensor("arr", arr)
     if axis is None:
         return arr if arr.ndim == 1 else arr.reshape(-1), 0
-    return arr, distinct_axes("axis", axis, arr.ndim)[0]
+    return arr, one_axis("axis", axis, arr.ndim)
 
 
 def positions(obj: Any, size: int, axis: int, *, inserting: bool) -> NDArray[np.int64]:
@@ -149,7 +149,7 @@ def positions(obj: Any, size: int, axis: int, *, inserting: bool) -> NDArray[np.
     if given.dtype.kind == "b":
         if given.ndim != 1 or (not inserting and given.shape != (size,)):
             raise ValueError(f"obj is a mask of shape {given.shape}: must be {(size,)}, as axis {axis}")
-        return np.flatnonzero(given)
+        given = np.flatnonzero(given)
     if given.dtype.kind not in "iu":
         raise (TypeError if inserting and given.size == 1 else IndexError)(NO_INDEX_ARRAY)
     return non_negative(int64_of(given), size, axis, at_end=inserting)

@@ -30,6 +30,7 @@ from wgslice.tensors.placed import (
     write,
 )
 from wgslice.tensors.tensor import Tensor, allocate
+from wgslice.tensors.uncomputed import of_two
 
 
 class Flat:
@@ -49,6 +50,9 @@ class Flat:
     """
 
     __slots__ = ("base", "index")
+
+    __hash__ = object.__hash__
+    __eq__, __ne__ = of_two("==")[0], of_two("!=")[0]
 
     def __init__(self, base: Tensor) -> None:
         self.base = base

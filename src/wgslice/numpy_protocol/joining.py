@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain, pairwise
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
 
-from wgslice.arguments import OneOrMore, checked_shape, distinct_axes, one_or_more
+from wgslice.arguments import OneOrMore, checked_shape, one_axis, one_or_more
 from wgslice.docstrings import NO_AXIS, NO_TENSOR, documented
 from wgslice.dtypes import DType
 from wgslice.errors import public
@@ -107,7 +107,7 @@ def concatenated(
     if not first:
         raise ValueError("zero-dimensional arrays cannot be concatenated; stack joins them")
     check_one_axis(axis)
-    (along,) = distinct_axes("axis", axis, len(first))
+    along = one_axis("axis", axis, len(first))
     rules.check_joinable([x.shape for x in tensors], along, "arrays[{}]")
     return joined(tensors, [x.layout for x in tensors], along, out)
 
@@ -120,7 +120,7 @@ def stacked(arrays: Iterable[Tensor], axis: SupportsIndex = 0, out: Tensor | Non
         if x.shape != first:
             raise ValueError(f"arrays[{number}] has shape {x.shape}: must be {first} as arrays[0] has")
     check_one_axis(axis)
-    (along,) = distinct_axes("axis", axis, len(first) + 1)
+    along = one_axis("axis", axis, len(first) + 1)
     return joined(tensors, [unsqueezed(x.layout, [along]) for x in tensors], along, out)
 
 
@@ -166,7 +166,7 @@ def unstack(x: Tensor, /, *, axis: SupportsIndex = 0) -> tuple[Tensor, ...]:
     array([3, 4])
     """
     check_tensor("x", x)
-    (along,) = distinct_axes("axis", axis, x.ndim)
+    along = one_axis("axis", axis, x.ndim)
     others = [axis for axis in range(x.ndim) if axis != along]
     return tuple(viewed(x, x.layout.permuted([along, *others])))
 
@@ -208,11 +208,12 @@ def split(x: Tensor, indices_or_sections: OneOrMore, axis: SupportsIndex = 0) ->
     [(1, 2), (1, 2)]
     """
     check_tensor("x", x)
-    (along,) = distinct_axes("axis", axis, x.ndim)
+    along = one_axis("axis", axis, x.ndim)
     size = x.shape[along]
     check_no_sequence(indices_or_sections)
-    if np.ndim(indices_or_sections) == 0:  # type: ignore[arg-type]  # of anything
-        (sections,) = one_or_more("indices_or_sections", indices_or_sections)
+    given = one_or_more("indices_or_sections", indices_or_sections)
+    if hasattr(indices_or_sections, "__index__") and np.ndim(cast("Any", indices_or_sections)) == 0:
+        (sections,) = given
         if sections < 1 or size % sections:
             raise ValueError(
                 f"indices_or_sections = {sections}: must divide the size {size} of axis {along}; or give "
@@ -220,7 +221,7 @@ def split(x: Tensor, indices_or_sections: OneOrMore, axis: SupportsIndex = 0) ->
             )
         bounds = [size // sections * number for number in range(sections + 1)]
     else:
-        bounds = [0, *one_or_more("indices_or_sections", indices_or_sections), size]
+        bounds = [0, *given, size]
     whole = [range(each) for each in x.shape]
     return [
         viewed(x, x.layout.select([*whole[:along], whole[along][slice(*cut)], *whole[along + 1 :]]))
@@ -240,11 +241,14 @@ def tensors_of(
         check_tensor("out", out, written=True)
         if dtype is not None:
             raise TypeError("out and dtype are both given: out has a dtype of its own")
-    first: Tensor = next(each for each in (*given, out) if isinstance(each, Tensor))
+    first = next((each for each in (*given, out) if isinstance(each, Tensor)), None)
+    if first is None:
+        raise TypeError(f"arrays is of type {type(arrays).__name__}: must be a sequence, with a tensor in it")
     check_dtype("dtype", dtype, first.dtype)
-    rule: Any = "safe" if dtype is None and out is None else casting
+    rules: set[Any] = {casting} | ({"safe"} if dtype is None and out is None else set())
     for number, each in enumerate(given):
-        if isinstance(each, Tensor) or not np.can_cast(each.dtype, first.dtype, rule):
+        casts = [np.can_cast(each.dtype, first.dtype, rule) for rule in rules]  # raises for an unknown rule
+        if isinstance(each, Tensor) or not all(casts):
             check_dtype(f"the dtype of arrays[{number}]", each.dtype, first.dtype)
     return [
         each if isinstance(each, Tensor) else asarray(each, dtype=first.dtype, device=first.device)

@@ -10,7 +10,14 @@ from typing import Any, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wgslice.arguments import OneOrMore, checked_shape, distinct_axes, flat_integers, one_or_more
+from wgslice.arguments import (
+    OneOrMore,
+    checked_shape,
+    distinct_axes,
+    flat_integers,
+    one_axis,
+    one_or_more,
+)
 from wgslice.dtypes import check_same_dtype
 from wgslice.errors import ComputationRefused, named, public
 from wgslice.layout import Layout
@@ -158,10 +165,13 @@ def constants_of(x: Tensor, values: Any, *, one: bool) -> Tensor | NDArray[Any]:
             check_same_dtype(values.dtype, x.dtype)
         check_input(x.device, "constant_values", values.memory)
         return values
-    constants = as_assigned(values, x.dtype)
-    if one and constants.size != 1:
-        raise ValueError(f"constant_values have shape {constants.shape}: must be one constant with interior")
-    return np.broadcast_to(constants, (x.ndim, 2))
+    shape = np.shape(values)
+    numbers = list(values.reshape(-1)) if isinstance(values, np.ndarray) else values  # of an array's range
+    with named("constant_values"):
+        constants = as_assigned(numbers, x.dtype).reshape(shape)
+        if one and constants.size != 1:
+            raise ValueError(f"shape {constants.shape}: must be one constant with interior")
+        return np.broadcast_to(constants, (x.ndim, 2))
 
 
 def checked_widths(pad_width: ArrayLike | Mapping[SupportsIndex, Any], rank: int) -> list[tuple[int, int]]:
@@ -246,7 +256,7 @@ def roll(x: Tensor, shift: OneOrMore, axis: OneOrMore | None = None) -> Tensor:
 
 def each_axis(name: str, axes: OneOrMore, rank: int) -> tuple[int, ...]:
     """Return axes as 0 to rank - 1, which may repeat."""
-    return tuple(distinct_axes(name, axis, rank)[0] for axis in one_or_more(name, axes))
+    return tuple(one_axis(name, axis, rank) for axis in one_or_more(name, axes))
 
 
 # Elements up to which one gather replaces a copy for each combination of segments. Two dimensions padded by
@@ -377,7 +387,7 @@ def repeat(x: Tensor, repeats: OneOrMore, axis: SupportsIndex | None = None) -> 
     counts = flat_integers("repeats", repeats)
     if axis is not None and x.ndim == 0:
         x = x[None]  # one element in one dimension, as in NumPy
-    along = None if axis is None else distinct_axes("axis", axis, x.ndim)[0]
+    along = None if axis is None else one_axis("axis", axis, x.ndim)
     size = x.size if along is None else x.shape[along]
     if len(counts) not in (1, size):
         raise ValueError(f"repeats has {len(counts)} numbers: must be one, or {size}, one for each element")

@@ -7,7 +7,7 @@ from typing import Literal, SupportsIndex, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wgslice.arguments import distinct_axes
+from wgslice.arguments import one_axis
 from wgslice.errors import named, public
 from wgslice.layout_rules import reshaped
 from wgslice.numpy_protocol.taking import along_axis, as_indices
@@ -38,7 +38,7 @@ def put(
         indices out of range are dropped.
     values : Tensor or array_like
         Broadcast to the shape that `take(x, indices, axis)` has. A tensor has `x`'s dtype; an array is cast
-        where NumPy's rule `same_kind` allows it.
+        as in ``x[...] = values``.
     axis : int, optional
         The dimension; a negative one counts from the last.
     overlap : {"last", "refuse", "disjoint"}, optional
@@ -75,7 +75,7 @@ def put(
            [2, 0, 0, 5]], dtype=int32)
     """
     check_tensor("x", x, written=True)
-    along = distinct_axes("axis", axis, x.ndim)[0]
+    along = one_axis("axis", axis, x.ndim)
     places = as_indices(indices)
     if overlap not in get_args(Repeated):
         raise ValueError(f"overlap = {overlap!r}: must be 'last', 'refuse' or 'disjoint'")

@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.arguments import copy_choice, distinct_axes, integer, order_letter
+from wgslice.arguments import copy_choice, distinct_axes, integer, one_axis, order_letter
 from wgslice.dask import register
 from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.device import Device
@@ -54,7 +54,7 @@ def array_split(ary: Tensor, indices_or_sections: Any, axis: Any = 0) -> list[Te
     check_no_sequence(indices_or_sections)
     if np.ndim(indices_or_sections) > 0:
         return joining.split(ary, indices_or_sections, axis)
-    (along,) = distinct_axes("axis", axis, ary.ndim)
+    along = one_axis("axis", axis, ary.ndim)
     sections = integer("indices_or_sections", indices_or_sections)
     if sections < 1:
         raise ValueError(f"indices_or_sections = {sections}: must be at least 1")

@@ -7,7 +7,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wgslice.arguments import distinct_axes, int64_of
+from wgslice.arguments import int64_of, one_axis
 from wgslice.dialects.advanced import AdvancedSelection, non_negative
 from wgslice.errors import named, public
 from wgslice.operators.binding import output_for
@@ -73,7 +73,7 @@ def taken(
     check_tensor("x", x)
     if axis is not None and x.ndim == 0:
         x = x[None]  # one element in one dimension, as in NumPy
-    along = 0 if axis is None else distinct_axes("axis", axis, x.ndim)[0]
+    along = 0 if axis is None else one_axis("axis", axis, x.ndim)
     places = as_indices(indices)
     size = x.size if axis is None else x.shape[along]
     item: Any = places
@@ -147,7 +147,7 @@ def along_axis(
     function: str, shape: tuple[int, ...], indices: Tensor | ArrayLike, axis: SupportsIndex
 ) -> tuple[Any, ...]:
     """Return the key that selects one element for each index along a dimension."""
-    (along,) = distinct_axes("axis", axis, len(shape))
+    along = one_axis("axis", axis, len(shape))
     try:
         places = as_indices(indices)
     except TypeError as error:  # NumPy's functions have another
@@ -161,8 +161,10 @@ def along_axis(
                 "must be equal or 1"
             )
     rank = len(shape)
-    key = [np.arange(size).reshape([-1] + [1] * (rank - 1 - number)) for number, size in enumerate(shape)]
-    return (*key[:along], places, *key[along + 1 :])
+    return tuple(
+        places if number == along else np.arange(size).reshape([-1] + [1] * (rank - 1 - number))
+        for number, size in enumerate(shape)
+    )
 
 
 def as_indices(indices: Tensor | ArrayLike) -> Tensor | NDArray[np.int64]:

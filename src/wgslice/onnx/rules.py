@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.arguments import checked_shape, distinct_axes, integers
+from wgslice.arguments import checked_shape, distinct_axes, integers, one_axis
 from wgslice.dialects.converters import onnx_slice
 from wgslice.errors import named
 from wgslice.gpu.device import Device
@@ -45,8 +45,7 @@ class Call:
 
     def axis(self, default: int = 0) -> int:
         """The attribute `axis`, normalized to non-negative."""
-        (axis,) = distinct_axes("axis", self.attributes.get("axis", default), self.x.ndim)
-        return axis
+        return one_axis("axis", self.attributes.get("axis", default), self.x.ndim)
 
     def viewed(self, layout: Layout) -> list[Tensor]:
         """The output of an operator that is a view of the first input."""
@@ -245,7 +244,7 @@ def tile(call: Call) -> list[Tensor]:
         counts = call.required("repeats", position=1, since=6)
     else:  # version 1 repeats one dimension; its parameters are numbers of any type
         count, along = (int(np.asarray(call.parameters[position]).item()) for position in (1, 2))
-        (axis,) = distinct_axes("axis", along, x.ndim)
+        axis = one_axis("axis", along, x.ndim)
         counts = tuple(count if number == axis else 1 for number in range(x.ndim))
     if len(counts) != x.ndim or min(counts, default=0) < 0:
         raise ValueError(f"repeats = {counts}: must be {x.ndim}, one a dimension, each at least 0")

@@ -131,19 +131,17 @@ def copy_where(
     The commands of `encoder`, which make the elements of a packed tensor in another buffer, run before.
     """
     check_destination(x, value.dtype)
+    sides = value, where
+    given = [side.layout if isinstance(side, Placed) else Layout.packed(side.shape) for side in sides]
+    read = broadcast(without_leading_ones(given[0], x.ndim), x.shape)
+    marks = broadcast(given[1], x.shape)
+    if read is None or marks is None:
+        name, shape = ("input array", value.shape) if read is None else ("where mask", where.shape)
+        raise ValueError(f"could not broadcast {name} from shape {shape} into shape {x.shape}")
     if x.size == 0:
         check_sides(x, value)
         return
-    sides = [on_device(x, value), on_device(x, where)]
-    for number, name in enumerate(("input array", "where mask")):
-        side = sides[number]
-        layout = broadcast(without_leading_ones(side.layout, x.ndim), x.shape)
-        if layout is None:
-            raise ValueError(
-                f"could not broadcast {name} from shape {side.layout.sizes} into shape {x.shape}"
-            )
-        sides[number] = side._replace(layout=layout)
-    source, mask = sides
+    source, mask = on_device(x, value)._replace(layout=read), on_device(x, where)._replace(layout=marks)
     if written_where(x, mask._replace(layout=once(mask.layout)), source, encoder):
         return
     marked = any_index(x.shape, np.broadcast_to(np.asarray(where), x.shape))

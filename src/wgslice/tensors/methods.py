@@ -9,7 +9,7 @@ from typing import Any, Self, SupportsIndex, cast
 import numpy as np
 from numpy.typing import DTypeLike
 
-from wgslice.arguments import OneOrMore, copy_choice, distinct_axes, integer, order_letter
+from wgslice.arguments import OneOrMore, copy_choice, one_axis, order_letter
 from wgslice.dialects.basic import numpy_shape
 from wgslice.docstrings import (
     COPY,
@@ -225,10 +225,10 @@ class ArrayMethods(Placed):
     def astype(
         self,
         dtype: DTypeLike,
-        copy: bool = True,
-        *,
         order: str | None = "K",
         casting: str = "unsafe",
+        *,
+        copy: bool = True,
     ) -> Self:
         """Copy the tensor on the GPU; only its own dtype is allowed, since nothing is converted.
 
@@ -236,12 +236,12 @@ class ArrayMethods(Placed):
         ----------
         dtype : dtype_like
             The tensor's dtype; `view` reinterprets the bits as another dtype of the same width.
-        copy : bool
-            False returns the tensor itself if it is contiguous in the order; in "K" always.
         order : {"K", "A", "C", "F"}, optional
             As of `copy`.
         casting : {"unsafe", "same_kind", "safe", "equiv", "no"}, optional
             NumPy's rule for the dtype.
+        copy : bool
+            False returns the tensor itself if it is contiguous in the order; in "K" always.
 
         Returns
         -------
@@ -257,7 +257,7 @@ class ArrayMethods(Placed):
         ValueError, OutOfDeviceMemory, DeviceLostError
             As `copy`; or `casting` is another word.
         """
-        as_is = not copy and has_order(self.layout, order)
+        as_is = not copy_choice(copy) and has_order(self.layout, order)
         element = element_dtype(dtype)
         if not np.can_cast(self.dtype, element, cast("Any", casting)):
             raise TypeError(f"cannot cast {self.dtype} to {element} according to the rule {casting!r}")
@@ -331,8 +331,7 @@ class ArrayMethods(Placed):
         TypeError, ValueError
             An axis is not an integer, or is out of range (`numpy.exceptions.AxisError`).
         """
-        given = integer("axis1", axis1), integer("axis2", axis2)
-        (first,), (second,) = (distinct_axes("axis", axis, self.ndim) for axis in given)
+        first, second = one_axis("axis1", axis1, self.ndim), one_axis("axis2", axis2, self.ndim)
         order = list(range(self.ndim))
         order[first], order[second] = second, first
         return viewed(self, self.layout.permuted(order))

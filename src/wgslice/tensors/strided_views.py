@@ -10,9 +10,9 @@ from wgslice.arguments import (
     Integers,
     OneOrMore,
     checked_shape,
-    distinct_axes,
     integer,
     integers,
+    one_axis,
     one_or_more,
 )
 from wgslice.errors import named, public
@@ -88,9 +88,7 @@ def diagonal(
         check_tensor("a", a)
         if a.ndim < 2:
             raise ValueError(f"a has shape {a.shape}: diag requires an array of at least two dimensions")
-        (first,), (second,) = (
-            distinct_axes("axis", integer("axis", axis), a.ndim) for axis in (axis1, axis2)
-        )
+        first, second = one_axis("axis1", axis1, a.ndim), one_axis("axis2", axis2, a.ndim)
         if first == second:
             raise ValueError(f"axis1 = {axis1} and axis2 = {axis2}: axis1 and axis2 cannot be the same")
         return viewed(a, layout_rules.diagonal(a.layout, integer("offset", offset), first, second), READ_ONLY)
@@ -107,7 +105,7 @@ def sliding_window_view(x: Tensor, window_shape: OneOrMore, axis: OneOrMore | No
                 f"{len(windows)} window_shape elements and `x.ndim` is {x.ndim}."
             )
         given = range(x.ndim) if axis is None else one_or_more("axis", axis)
-        axes = [distinct_axes("axis", each, x.ndim)[0] for each in given]  # one may be named twice
+        axes = [one_axis("axis", each, x.ndim) for each in given]  # one may be named twice
         if len(windows) != len(axes):
             raise ValueError(f"window_shape has {len(windows)} sizes, for {len(axes)} axes")
         sizes = list(x.shape)

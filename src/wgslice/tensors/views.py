@@ -8,7 +8,15 @@ from typing import Any, SupportsIndex, cast
 import numpy as np
 from numpy.exceptions import AxisError
 
-from wgslice.arguments import Integers, OneOrMore, checked_shape, distinct_axes, integer, one_or_more
+from wgslice.arguments import (
+    Integers,
+    OneOrMore,
+    checked_shape,
+    distinct_axes,
+    integer,
+    one_axis,
+    one_or_more,
+)
 from wgslice.docstrings import NO_TENSOR, VIEWING, documented
 from wgslice.errors import fitted, named, public
 from wgslice.layout_rules import flipped, permuted, repeated_to, unsqueezed
@@ -326,7 +334,7 @@ def rollaxis(a: Tensor, axis: SupportsIndex, start: SupportsIndex = 0) -> Tensor
     """View a tensor with a dimension moved before another one, as `numpy.rollaxis`."""
     with named("rollaxis"):
         check_tensor("a", a)
-        (moved,) = distinct_axes("axis", integer("axis", axis), a.ndim)
+        moved = one_axis("axis", axis, a.ndim)
         before = integer("start", start)
         if not -a.ndim <= before <= a.ndim:
             raise AxisError(before, a.ndim, "start")
