@@ -35,6 +35,17 @@ TEXEL = "r32sint"
 FOLDER = TemporaryDirectory(prefix="wgslice-programs-")
 
 
+def host(value: Any) -> Any:
+    """A result in host memory, comparable by its representation of bytes."""
+    if isinstance(value, wg.Tensor):
+        value = value.numpy()
+    if isinstance(value, np.ndarray):
+        return value.shape, value.dtype, value.tobytes()
+    if isinstance(value, list | tuple):
+        return [host(item) for item in value]
+    return type(value)
+
+
 class Tensors:
     """Tensors on a device: sources, and the target `y`, of which operations write parts."""
 

@@ -13,11 +13,10 @@ from weakref import WeakSet
 
 import numpy as np
 import pytest
-from fault_operations import HOST, OPERATIONS, Tensors
+from fault_operations import HOST, OPERATIONS, Tensors, host
 from hypothesis import given
 from hypothesis import strategies as st
 from running import created
-from test_injected_faults import host
 
 import wgslice as wg
 from wgslice.gpu.pipelines import is_exposed

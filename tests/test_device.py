@@ -325,8 +325,11 @@ def test_forked_child_raises_with_the_advice_to_spawn(device: wg.Device) -> None
 import os, wgslice as wg
 x = wg.asarray([1, 2, 3])
 x[::-1].numpy()
+program = wg.capture(lambda x: x[::-1].copy(), x=x)
+program(x=x)
+replay = lambda: program(x=x)
 if os.fork() == 0:
-    for attempt in (lambda: x[::-1].numpy(), lambda: wg.asarray([1]), wg.adapters, wg.Device.request):
+    for attempt in (lambda: x[::-1].numpy(), lambda: wg.asarray([1]), wg.adapters, wg.Device.request, replay):
         try:
             attempt()
         except RuntimeError as error:
@@ -336,7 +339,7 @@ os.wait()
 """
     done = run_python(code, WGSLICE_ADAPTER=str(device.adapter))
     refusals = done.stdout.splitlines()
-    assert len(refusals) == 4, done.stderr
+    assert len(refusals) == 5, done.stderr
     assert all("forked child" in refusal and "spawn" in refusal for refusal in refusals)
 
 

@@ -260,6 +260,8 @@ def test_a_refused_initializer_records_nothing(device: wg.Device) -> None:
     encoder = device.wgpu_device.create_command_encoder()
     with pytest.raises(ValueError, match="the buffer has been destroyed"):
         device_ml.CreateCommandRecorder().RecordDispatch(encoder, initializer, table)
+    with pytest.raises(TypeError, match="RecordDispatch: encoder is of type NoneType"):
+        device_ml.CreateCommandRecorder().RecordDispatch(cast("Any", None), initializer, table)
     device.wgpu_device.queue.submit([encoder.finish()])
     check_bytes(read_buffer(persistent[0]), random_bytes(64))
 

@@ -380,7 +380,7 @@ def test_a_value_on_the_device_fills(device: wg.Device, dtype: str) -> None:
     same(x, array)
     with pytest.raises(TypeError, match=r"^pad: constant_values: .* must be equal"):
         wg.pad(x, 1, constant_values=wg.zeros((), "i8" if dtype != "int64" else "i4", device=device))
-    with pytest.raises(TypeError, match=r"^pad: a tensor where host numbers are needed"):
+    with pytest.raises(TypeError, match=r"^pad: constant_values: a tensor where host numbers are needed"):
         wg.pad(x, 1, constant_values=wg.zeros(2, dtype, device=device))
 
 

@@ -16,7 +16,7 @@ from weakref import WeakSet
 import numpy as np
 import pytest
 import wgpu
-from fault_operations import IN_PARTS, NOT_REPEATABLE, OPERATIONS, Tensors
+from fault_operations import IN_PARTS, NOT_REPEATABLE, OPERATIONS, Tensors, host
 from faults import KINDS, Fault, failing
 from helpers import ADAPTERS, ROOT
 from waits import LONGEST_SECONDS
@@ -26,7 +26,7 @@ import wgslice as wg
 
 RAISED: dict[str, tuple[type[BaseException], ...]] = {  # RuntimeError by wgpu-py, of mappings
     "out of memory": (wg.OutOfDeviceMemory, RuntimeError),
-    "refused": (wgpu.GPUError, RuntimeError),
+    "refused": (wgpu.GPUError, RuntimeError, ValueError),  # the last of what a folder names
     "interrupt": (KeyboardInterrupt,),
     "device lost": (wg.DeviceLostError,),
 }
@@ -45,17 +45,6 @@ PAGE = ROOT / "docs" / "faults.md"
 WRITTEN = "<!-- written by `python tests/test_injected_faults.py` -->"
 
 
-def host(value: Any) -> Any:
-    """A result in host memory, comparable by its representation of bytes."""
-    if isinstance(value, wg.Tensor):
-        value = value.numpy()
-    if isinstance(value, np.ndarray):
-        return value.shape, value.dtype, value.tobytes()
-    if isinstance(value, list | tuple):
-        return [host(item) for item in value]
-    return type(value)
-
-
 def buffers() -> WeakSet[wgpu.GPUBuffer]:
     """Buffers that wgpu holds, of all devices, made since the tests of this file began."""
     GPUPromise._UNRESOLVED.clear()  # promises that wgpu-py made before a mapping failed
@@ -72,6 +61,8 @@ def check_error(error: BaseException) -> None:
     if isinstance(error, wg.DeviceLostError | wg.OutOfDeviceMemory):
         assert "drop tensors" in text or "request a new one" in text
         assert not text.startswith("the device ") or "stream: " in notes
+    elif isinstance(error, ValueError):
+        assert re.match(r"load_program: steps\[\d\]\.dispatch: pipelines\[0\] of .*: wgpu refuses it: ", text)
     else:
         assert "raised by " in notes or "stream: " in notes, text
         assert "`wgslice doctor` tests the driver" in notes, text

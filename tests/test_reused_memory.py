@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 import wgpu
+from fault_operations import OPERATIONS, Tensors, host
 from helpers import check_same, in_threads
 from hypothesis import given
 from hypothesis import strategies as st
+from moving import numbered
 from numpy.typing import NDArray
 from running import noted
 
@@ -185,3 +187,64 @@ def test_threads_share_released_memory(device: wg.Device) -> None:
             check_same(y[1:].copy().numpy(), array[::-1][1:].copy())
 
     in_threads(work, 4)
+
+
+@pytest.fixture
+def garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Buffers of any content have some, as the memory of another tensor would; wgpu clears new ones."""
+    called = wg.Device.pooled_buffer
+
+    def filled(self: wg.Device, nbytes: int, size: int, *, zeroed: bool) -> Any:
+        buffer = called(self, nbytes, size, zeroed=zeroed)
+        if not zeroed and nbytes:
+            self.write(buffer, 0, np.full(nbytes // 4 * 4, 0xA5, np.uint8))
+        return buffer
+
+    monkeypatch.setattr(wg.Device, "pooled_buffer", filled)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operations_read_nothing_that_was_not_written(
+    device: wg.Device, request: pytest.FixtureRequest, name: str
+) -> None:
+    outcomes = []
+    for fill in (False, True):
+        if fill:
+            request.getfixturevalue("garbage")
+        tensors = Tensors(device)
+        outcomes.append((host(OPERATIONS[name](tensors)()), tensors.finished()))
+    assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.every_adapter
+@pytest.mark.usefixtures("garbage")
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+@pytest.mark.parametrize("captured", [False, True])
+def test_rows_are_written_at_device_resident_indices(device: wg.Device, dtype: str, captured: bool) -> None:
+    """Rows that are no whole words, at the place that the table of their windows names in each dimension."""
+    array, rows = numbered((8, 5, 7), dtype), numbered((3, 5, 7), dtype)[::-1]
+    x, value = wg.asarray(array, device=device), wg.asarray(rows, device=device)
+    places = wg.asarray([6, 1, 4], device=device)
+
+    def write(x: wg.Tensor) -> None:
+        np.pad(cast("Any", x), 2, constant_values=1).copy()  # memory that a program uses again
+        x[places] = value
+
+    if captured:
+        wg.capture(write, x=x)(x=x)
+    else:
+        write(x)
+    array[[6, 1, 4]] = rows
+    check_same(x.numpy(), array)
+
+
+@pytest.mark.usefixtures("garbage")
+@pytest.mark.parametrize("sizes", [None, [(2,), (3,)]])
+def test_a_compiled_insertion_begins_with_zeros(device: wg.Device, sizes: Any) -> None:
+    array = np.array([7, 8, 9, 1, 2, 3] if sizes is None else [7, 8, *[0] * 14, 1, 2, 3, *[0] * 13], np.uint8)
+    given = array.reshape(2, 3) if sizes is None else array
+    described = wg.TensorDesc("uint8", given.shape), wg.TensorDesc("uint8", (2**20,))
+    operator = device.compile(wg.InsertWindows(*described, [[4], [90]], sizes=sizes))
+    expected = np.zeros(2**20, np.uint8)
+    expected[4:7], expected[90:93] = ([7, 8, 9] if sizes is None else [7, 8, 0]), [1, 2, 3]
+    check_same(operator(wg.asarray(given, device=device)).numpy(), expected)

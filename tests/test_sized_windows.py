@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -85,6 +85,10 @@ def drawn_windows(draw: st.DrawFn, shape: Sequence[int], *, inside: bool = True)
             offsets[b, axis] = begin
             sizes[b, axis] = size if whole[axis] else draw(st.integers(0, high - begin))
             strides[b, axis] = steps[axis] * (-1 if flips and draw(st.booleans()) else 1)
+    if rank and draw(st.sampled_from([False, False, True])):  # lines, each along a dimension of its own
+        for b in range(count):
+            along = draw(st.integers(0, rank - 1))
+            sizes[b] = np.where(np.arange(rank) == along, sizes[b], np.minimum(sizes[b], 1))
     return Drawn(offsets, sizes, strides)
 
 
@@ -507,6 +511,66 @@ def test_short_runs_share_words_with_their_neighbours(device: wg.Device, dtype: 
     x, y = wg.asarray(array, device=device), wg.zeros(array.shape, dtype, device=device)
     wg.insert_windows(y, offsets, wg.extract_windows(x, offsets, sizes))
     check_same(y.numpy(), array)
+
+
+@pytest.mark.every_adapter
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+@pytest.mark.parametrize("overlap", ["refuse", "last", "disjoint"])
+def test_outlines_of_boxes_are_lines_of_both_directions(device: wg.Device, dtype: str, overlap: str) -> None:
+    """In the fewest dimensions a column and a row are both one line, of which no row of one owns a word."""
+    expected, windows = np.zeros((9, 18), dtype), []
+    lines = [(1, 2, 2, 13), (2, 8, 2, 3), (7, 8, 3, 13), (2, 7, 12, 13)]  # first and last rows and columns
+    for number, (top, bottom, left, right) in enumerate(lines):
+        line = slice(top, bottom), slice(left, right)
+        expected[line] = np.arange(1, 1 + expected[line].size).reshape(expected[line].shape) + 20 * number
+        windows.append(wg.asarray(expected[line], device=device))
+    x = wg.zeros(expected.shape, dtype, device=device)
+    offsets = [(top, left) for top, _, left, _ in lines]
+    wg.insert_windows(x, offsets, windows, overlap=cast("Any", overlap))
+    check_same(x.numpy(), expected)
+
+
+@pytest.mark.every_adapter
+@pytest.mark.parametrize("on_gpu", [False, True])
+def test_outputs_may_share_the_buffers_that_are_read(device: wg.Device, on_gpu: bool) -> None:
+    """Several buffers are written one after the other, all from what was there before."""
+    array, places = np.arange(20, dtype=np.int32).reshape(4, 5), np.array([[0, 1], [1, 0], [0, 0]], np.int32)
+    x, offsets = wg.asarray(array, device=device), wg.asarray(places, device=device)
+    out = [offsets[:2], x[1:3, 1:4], wg.zeros((2, 2), np.int32, device=device)]
+    sizes = [each.shape for each in out]
+    wg.extract_windows(x, offsets if on_gpu else places, sizes, out=out)
+    for (top, left), window in zip(places.tolist(), out, strict=True):
+        rows, columns = window.shape
+        check_same(window.numpy(), array[top : top + rows, left : left + columns])
+
+
+@on_one_adapter
+def test_no_windows_are_inserted(device: wg.Device) -> None:
+    x, none = wg.asarray(np.arange(6.0).reshape(2, 3), device=device), np.zeros((0, 2), np.int64)
+    assert wg.extract_windows(x, none, none) == []
+    wg.insert_windows(x, none, [])
+    empty = wg.zeros((0, 3), device=device)
+    places = wg.asarray([[0, 0], [1, 1]], device=device)
+    wg.insert_windows(empty, places, [np.ones((2, 2)), np.ones((1, 2))], overlap="last", outside="drop")
+    check_same(x.numpy(), np.arange(6.0).reshape(2, 3))
+
+
+@on_one_adapter
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, gone: wg.pad_windows([x, gone]),
+        lambda x, gone: wg.insert_windows(
+            x, [[0], [2]], [wg.ones(1, device=x.device), gone[:2]], overlap="last"
+        ),
+        lambda x, gone: wg.asarray([x, gone]),
+    ],
+)
+def test_a_destroyed_window_is_refused_by_its_number(device: wg.Device, call: Callable[..., Any]) -> None:
+    x, gone = (wg.zeros(4, device=device) for _ in range(2))
+    gone.buffer.destroy()
+    with pytest.raises(ValueError, match=r"\w+: (windows|array)\[1\]: the buffer has been destroyed"):
+        call(x, gone)
 
 
 @on_one_adapter

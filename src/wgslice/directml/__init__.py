@@ -27,6 +27,7 @@ from wgslice.directml.descriptors import (
 from wgslice.directml.structs import *  # noqa: F403 -- exported from here too
 from wgslice.errors import named
 from wgslice.gpu.device import Device
+from wgslice.gpu.handles import checked_encoder
 from wgslice.gpu.protocols import CommandEncoder, GPUDevice
 from wgslice.gpu.recording import BoundCopy, BoundLayout, Recorder, plan_and_bind
 from wgslice.layout import Layout
@@ -107,7 +108,7 @@ class IDMLOperatorInitializer(IDMLDispatchable):
         return structs.DML_BINDING_PROPERTIES(RequiredDescriptorCount=2 * len(self.operators))
 
     def _record(self, encoder: CommandEncoder, table: IDMLBindingTable) -> None:
-        copies = []
+        checked, copies = checked_encoder(self.device, encoder), []
         for number, operator in enumerate(self.operators):
             tensor = operator.input
             if tensor.owned:
@@ -120,7 +121,7 @@ class IDMLOperatorInitializer(IDMLDispatchable):
                     for buffer, start in (source, target)
                 )
                 copies.append(plan_and_bind(self.device, BoundCopy(read, written)))
-        recorder = Recorder(self.device, encoder)
+        recorder = Recorder(self.device, checked)
         for copy in copies:
             recorder.play(copy)
         recorder.end()

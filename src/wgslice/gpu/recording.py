@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 from wgslice.errors import named
 from wgslice.gpu.device import Device, check_usable
 from wgslice.gpu.handles import check_alive
-from wgslice.gpu.host import copy_rows, copy_texels, translated_errors
+from wgslice.gpu.host import check_process, copy_rows, copy_texels, translated_errors
 from wgslice.gpu.pipelines import BoundCommand, BoundDispatch
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, ComputePass, Pipeline, Place, Region
 from wgslice.gpu.sink import BoundPlan, sink
@@ -94,6 +94,7 @@ class Recorder:
         region: Region | None = None,
         compute_pass: ComputePass | None = None,
     ) -> None:
+        check_process()
         self.device = device
         self.encoder = encoder or sink().create_encoder(device)
         self.region = region  # read or written by texture copies

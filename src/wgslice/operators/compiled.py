@@ -71,7 +71,7 @@ class CompiledOperator:
         self.output = output
         self.offsets = offsets if isinstance(offsets, TensorDesc) else None
         self._planner = planner
-        self._planner_on_zeros = planner_on_zeros  # where that differs
+        self._planner_on_zeros = planner_on_zeros  # of a new output, if that begins with zeros
         tensors = f"{input.dtype} {input.sizes} -> {output.sizes}"
         plan_problem = lru_cache(maxsize=MAX_PLACES)(partial(named_plan, name, tensors))
         self._planning = lru_cache(maxsize=MAX_PLACES)(partial(plan_between, plan_problem))

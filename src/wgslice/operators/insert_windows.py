@@ -131,7 +131,13 @@ class InsertWindows(Descriptor):
             target = unsqueezed(target, [0])
         sides = self.input, self.output, source
         return CompiledOperator(
-            device, "InsertWindows", *sides, self.planner, target=target, offsets=self.offsets
+            device,
+            "InsertWindows",
+            *sides,
+            self.planner,
+            target=target,
+            planner_on_zeros=self.planner,
+            offsets=self.offsets,
         )
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from wgslice.arguments import I32_MAX, I32_MIN, Integers, integers
 from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import NoKernelError, WindowError, named, public
-from wgslice.gpu.device import Device, check_usable
+from wgslice.gpu.device import Device
 from wgslice.gpu.recording import BoundCopy, BoundLayout, planned_anew, run_copies, run_copy
 from wgslice.layout import Layout
 from wgslice.operators.binding import TensorDesc, check_descs
@@ -37,6 +37,7 @@ from wgslice.plans.windows import DROPPED
 from wgslice.tensors.placed import (
     as_copied,
     check_destination,
+    check_input,
     check_tensor,
     uploaded,
     viewed,
@@ -225,7 +226,14 @@ def extract_sized(
         layouts = windows.layouts if x.ndim else [layout.select([0]) for layout in windows.layouts]
         return [viewed(output, layout.shifted(first)) for layout in layouts]
     outputs = checked_outputs(x.dtype, list(out), kept)
-    for numbers, target, packing in by_buffer(outputs):
+    buffers = by_buffer(outputs)
+    if len(buffers) > 1:  # one submission for each, of which an earlier one could overwrite what is read
+        overwritten = {id(target.buffer) for _, target, _ in buffers}
+        if id(source.buffer) in overwritten:
+            source = (x if x.ndim else x[None]).copy().bound_layout
+        if on_gpu is not None and isinstance(offsets, Tensor) and id(on_gpu.buffer) in overwritten:
+            on_gpu = offsets.copy().bound_layout
+    for numbers, target, packing in buffers:
         among = np.isin(np.arange(len(outputs)), numbers)
         extents = np.where(among[:, None], windows.extents, 0)
         strides_of = packing.strides if x.ndim else np.ones_like(extents)
@@ -306,7 +314,7 @@ def listed_windows(windows: Any) -> list[Any] | None:
     """Return windows in a list of tensors, or of arrays of different shapes; None if they are a batch."""
     if not isinstance(windows, list | tuple):
         return None
-    if any(isinstance(each, Tensor) for each in windows):
+    if not windows or any(isinstance(each, Tensor) for each in windows):
         return list(windows)
     if all(np.ndim(each) == 0 for each in windows) or len({np.shape(each) for each in windows}) < 2:
         return None
@@ -324,8 +332,8 @@ def insert_sized(
     """Write windows of a list into a tensor."""
     table = OnGpu(offsets.shape, offsets.dtype) if isinstance(offsets, Tensor) else as_table(offsets)
     listed = checked_windows(x, windows)
-    sizes = np.array([each.shape for each in listed], np.int64).reshape(len(listed), -1)
-    source, packing = gathered(x.device, x.dtype, listed)
+    sizes = np.array([each.shape for each in listed], np.int64).reshape(len(listed), x.ndim)
+    source, packing = gathered(x.device, x.dtype, listed, sizes)
     arguments = overlap, x.shape, table, sizes, strides, outside, packing.starts, packing.strides
     boxes, planner, planning = prepared_insertion(*arguments)
     on_gpu = offsets.bound_layout if isinstance(offsets, Tensor) and boxes.offsets is None else None
@@ -342,29 +350,30 @@ def checked_windows(x: Tensor, windows: list[Any]) -> list[Tensor | NDArray[Any]
         if alike and id(given.memory) in usable:
             found.append(given)
             continue
-        with named(f"windows[{number}]"):
+        name = f"windows[{number}]"
+        with named(name):
             window = given if isinstance(given, Tensor) else as_copied(given, x.dtype)
             if isinstance(window, Tensor):
                 check_same_dtype(x.dtype, window.dtype)
-                check_usable(x.device, window.memory)
-                usable.add(id(window.memory))
             if window.ndim != x.ndim:
                 raise ValueError(f"shape {window.shape}: must be of rank {x.ndim}, as x")
+        if isinstance(window, Tensor):
+            check_input(x.device, name, window.memory)
+            usable.add(id(window.memory))
         found.append(window)
     return found
 
 
 def gathered(
-    device: Device, dtype: DType, windows: list[Tensor | NDArray[Any]]
+    device: Device, dtype: DType, windows: list[Tensor | NDArray[Any]], sizes: Table
 ) -> tuple[BoundLayout, Packing]:
     """Return one buffer with all windows, and their places in it.
 
     Tensors of one buffer stay where they are; others are copied into a new one.
     """
-    sizes = np.array([each.shape for each in windows], np.int64).reshape(len(windows), -1)
     packing = packed_windows(sizes, dtype.itemsize)
     tensors = [each for each in windows if isinstance(each, Tensor)]
-    if len(tensors) == len(windows):
+    if tensors and len(tensors) == len(windows):
         buffers = by_buffer(tensors)
         if len(buffers) == 1:
             return buffers[0][1:]
@@ -437,7 +446,7 @@ def pad_windows(
         raise ValueError(f"size {box}: must be at least {greatest}, the greatest sizes of the windows")
     filled = repeated_bytes(fill, first.dtype)
     output = allocate((len(listed), *box), first.dtype, first.device, zeroed=False)
-    source, packing = gathered(first.device, first.dtype, listed)
+    source, packing = gathered(first.device, first.dtype, listed, sizes)
     prepared = prepared_padding(sizes, box, packing.starts, packing.strides, filled)
     target = output.bound_layout._replace(fresh=True)
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, SupportsIndex, overload
 
 import numpy as np
@@ -14,7 +13,7 @@ from wgslice.dtypes import DType
 from wgslice.errors import public
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive
-from wgslice.gpu.protocols import Region, Texture
+from wgslice.gpu.protocols import Buffer, Region, Texture
 from wgslice.gpu.recording import BoundLayout
 from wgslice.gpu.sink import sink
 from wgslice.gpu.textures import (
@@ -280,8 +279,13 @@ def copy_to_texture(
 def run(device: Device, region: Region, tensor: Tensor, side: TextureSide, *, fresh: bool = False) -> None:
     """Copy between a region and a tensor that fits it, without waiting for the GPU."""
     bound = BoundLayout(tensor.memory, in_four(tensor.layout, side.texels.channels), tensor.itemsize, fresh)
-    staging = partial(sink().reused_buffer, device)
-    recorder = record_texture_copy(device, None, region, bound, side, staging, check_alive)
+    held: list[Buffer] = []  # another thread may be given the memory of a buffer that is dropped earlier
+
+    def new_staging(nbytes: int) -> Buffer:
+        held.append(sink().reused_buffer(device, nbytes))
+        return held[-1]
+
+    recorder = record_texture_copy(device, None, region, bound, side, new_staging, check_alive)
     if tensor.size:
         recorder.submit()
 

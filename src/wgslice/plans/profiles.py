@@ -215,8 +215,9 @@ UNKNOWN = "the cost model lacks its cost class"
 def all_disabled(what: str, limits: Limits) -> str:
     """Returns the error text if all kernels for a copy are disabled."""
     failed = ", ".join(sorted(kernel.value for kernel in limits.disabled))
+    why = f"{failed} failed the self-test of this device" if failed else "none is applicable"
     remedy = "use another adapter, and report what `wgslice doctor` prints"
-    return f"no kernel is left for {what}: {failed} failed the self-test of this device; {remedy}"
+    return f"no kernel is left for {what}: {why}; {remedy}"
 
 
 # Choices of vectors of 16 bytes per invocation of a row of windows; each is a pipeline of 0.1 to 0.4 s.

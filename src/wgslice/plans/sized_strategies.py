@@ -51,7 +51,7 @@ class SizedProblem(InContext):
     batch: Layout | None = None
     inserts: bool = False
     covered: Layout | None = None  # the target, if the boxes are all of it
-    own_words: bool = False  # whether no two rows of a set share a word
+    own_words: bool = False  # whether no two contiguous rows of a set share a word
 
     @property
     def nbytes(self) -> int:
@@ -69,10 +69,25 @@ class SizedProblem(InContext):
         return Offsets(table, windows, highest, strides, self.inserts)
 
     @cached_property
+    def coalesced(self) -> Boxes:
+        """The boxes in the fewest dimensions."""
+        return self.boxes.coalesced()
+
+    @property
+    def is_in_rows(self) -> bool:
+        """Whether the last one of these dimensions is contiguous in the target."""
+        return self.coalesced.rank > 0 and is_contiguous(self.coalesced.sizes, self.coalesced.strides[1])
+
+    @property
+    def rows_own_words(self) -> bool:
+        """Whether no two rows of a set share a word; rows of one element do, of one contiguous row."""
+        return self.own_words and self.is_in_rows
+
+    @cached_property
     def rows(self) -> Boxes:
         """The boxes in the fewest dimensions, of which the last one is contiguous in the target."""
-        boxes = self.boxes.coalesced()
-        if boxes.rank and is_contiguous(boxes.sizes, boxes.strides[1]):
+        boxes = self.coalesced
+        if self.is_in_rows:
             return boxes
         one = np.ones((len(boxes.numbers), 1), np.int64)
         return replace(
@@ -225,8 +240,8 @@ def boxes_planner(boxes: Boxes) -> Planner:
 def plan_boxes(problem: SizedProblem, source: Layout, target: Layout) -> Plan:
     """Returns the plan of a problem."""
     itemsize, nbytes = problem.itemsize, problem.nbytes
-    if not nbytes:
-        return Plan(nbytes, itemsize, itemsize, source, target, ())
+    if not nbytes or not target.size:
+        return Plan(0, itemsize, itemsize, source, target, ())
     choice = choose(problem, SIZED)
     if choice is None:
         raise NoKernelError(all_disabled("windows of different sizes", problem.limits))
@@ -351,14 +366,14 @@ def dispatches(problem: SizedProblem, boxes: Boxes, source: Span, target: Span) 
     phases: tuple[int, ...] = ()
     row_nbytes = boxes.sizes[:, -1] * itemsize
     shortest = int((boxes.sizes[:, outer:-1].prod(axis=1) * row_nbytes).min())
-    if not whole and not problem.own_words:
+    if not whole and not problem.rows_own_words:
         phases = PHASES[itemsize] if shortest < WORD_NBYTES else (0b1110,)
     most = problem.most_blocks
     bounded = bool((boxes.lows > 0).any() or (boxes.highs < boxes.sizes).any())
     order = "apart or reversed" if problem.apart else "contiguous"
     reason = f"window rows ({order}), in vectors of 16 bytes of the output"
     heads = "first words of rows that share them with others"
-    for phase in (OWN_WORDS if problem.own_words else 0, *phases):
+    for phase in (OWN_WORDS if problem.rows_own_words else 0, *phases):
         pieces = Pieces.of(in_bytes, run_rank, row_nbytes, most, aligned, phase)
         yield SizedDispatch(
             kernel=Kernel.SIZED_WINDOWS,

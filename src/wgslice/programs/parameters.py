@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, SupportsIndex
+from typing import Any, NamedTuple
 
-from wgslice.arguments import checked_offset
+from wgslice.arguments import checked_offset, integer
 from wgslice.dtypes import DType
+from wgslice.errors import named
 from wgslice.gpu.device import TENSOR_USAGES, Device, check_usable, describe_buffer
 from wgslice.gpu.handles import check_fits
 from wgslice.gpu.placeholder import Placeholder
@@ -25,16 +26,17 @@ class Given(NamedTuple):
     buffer: Buffer
     layout: Layout | None  # None for a buffer, which has the captured one
     dtype: DType | None
-    offset: SupportsIndex  # bytes, of a buffer
+    offset: int  # bytes, of a buffer
     writeable: bool
 
     @classmethod
-    def of(cls, binding: Binding) -> Given:
+    def of(cls, name: str, binding: Binding) -> Given:
         """Return what a tensor, a buffer, or a buffer and its offset gives."""
         if isinstance(binding, Tensor):
             return cls(binding.memory, binding.layout, binding.dtype, 0, binding.writeable)
-        buffer, offset = buffer_and_offset(binding)
-        return cls(buffer, None, None, offset, writeable=True)
+        with named(name):
+            buffer, offset = buffer_and_offset(binding)
+            return cls(buffer, None, None, integer("offset", offset), writeable=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -270,7 +270,7 @@ class Program:
             raise TypeError(f"given {given}: the parameters are {', '.join(self._parameters)}")
         with self._lock:
             self._follow_selftest()
-            bound: BoundProgram = self._bound(*(Given.of(bindings[name]) for name in self._parameters))
+            bound: BoundProgram = self._bound(*(Given.of(name, bindings[name]) for name in self._parameters))
         check_bound(self.device, bound.used)
         return bound
 

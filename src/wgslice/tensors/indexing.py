@@ -210,6 +210,13 @@ def table_of(
             return columns[0]._replace(layout=as_table)
     made = BoundLayout.packed(recorder.device, (*found.shape, found.rank), itemsize)
     whole = [range(size) for size in found.shape]
+    if len(columns) < found.rank:  # windows begin at 0 in the other dimensions
+        others = made.layout.select([*whole, range(len(columns), found.rank)])
+        zero = uploaded(recorder.device, np.zeros(itemsize, np.uint8).view(f"u{itemsize}"))
+        repeated_zero = broadcast(zero.layout, others.sizes)
+        assert repeated_zero is not None
+        copy = BoundCopy(zero._replace(layout=repeated_zero), made._replace(layout=others), plan_indices)
+        recorder.copy(copy)
     for number, (column, layout) in enumerate(zip(columns, repeated, strict=True)):
         assert layout is not None  # found.shape is the broadcast shape
         target = made._replace(layout=made.layout.select([*whole, number]))

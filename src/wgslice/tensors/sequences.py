@@ -12,7 +12,7 @@ from wgslice.dtypes import AnyDType, DType, element_dtype, native_array
 from wgslice.errors import ComputationRefused
 from wgslice.gpu.device import AnyDevice, checked_device
 from wgslice.gpu.recording import run_copies
-from wgslice.tensors.placed import check_tensor, has_tensors
+from wgslice.tensors.placed import check_input, check_tensor, has_tensors
 from wgslice.tensors.tensor import Tensor, allocate, from_host
 
 
@@ -50,6 +50,8 @@ def joined(sequence: Any, dtype: AnyDType, device: AnyDevice) -> Tensor:
             check_not_converted(part, element)
         is_here = isinstance(part, Tensor) and part.device is chosen
         source = part if is_here else from_host(native_array(np.asarray(part, element)), chosen)
+        if is_here:
+            check_input(chosen, f"array[{', '.join(map(str, place))}]", source.memory)
         copies.append((source.memory, source.layout, result.memory, result[place].layout))
     if result.size:
         run_copies(chosen, result.itemsize, copies)
