@@ -19,7 +19,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
+from typing import Any
 
+import numpy as np
 import pytest
 from helpers import ADAPTERS, LARGE_PACKAGES, MEASURED, adapter_id
 from hypothesis import HealthCheck, settings
@@ -104,6 +106,20 @@ def named(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> wg.Device:
 def limit(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> Limit:
     """Sets limits of the device until the test ends: `limit(binding_nbytes=1024)`."""
     return lambda **changes: monkeypatch.setattr(device, "limits", replace(device.limits, **changes))
+
+
+@pytest.fixture
+def garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Buffers of any content have some, as the memory of another tensor would; wgpu clears new ones."""
+    called = wg.Device.pooled_buffer
+
+    def filled(self: wg.Device, nbytes: int, size: int, *, zeroed: bool) -> Any:
+        buffer = called(self, nbytes, size, zeroed=zeroed)
+        if not zeroed and nbytes:
+            self.write(buffer, 0, np.full(nbytes // 4 * 4, 0xA5, np.uint8))
+        return buffer
+
+    monkeypatch.setattr(wg.Device, "pooled_buffer", filled)
 
 
 @pytest.fixture

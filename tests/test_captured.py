@@ -219,3 +219,16 @@ def test_captured_equals_direct(
         assert host(results) == expected
         for name, tensor in tensors.items():
             assert host(tensor) == host(getattr(direct, name)), name
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operations_read_nothing_that_was_not_written(
+    device: wg.Device, request: pytest.FixtureRequest, name: str
+) -> None:
+    outcomes = []
+    for fill in (False, True):
+        if fill:
+            request.getfixturevalue("garbage")
+        tensors = Tensors(device)
+        outcomes.append((host(OPERATIONS[name](tensors)()), tensors.finished()))
+    assert outcomes[0] == outcomes[1]

@@ -9,7 +9,6 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import wgpu
-from fault_operations import OPERATIONS, Tensors, host
 from helpers import check_same, in_threads
 from hypothesis import given
 from hypothesis import strategies as st
@@ -187,33 +186,6 @@ def test_threads_share_released_memory(device: wg.Device) -> None:
             check_same(y[1:].copy().numpy(), array[::-1][1:].copy())
 
     in_threads(work, 4)
-
-
-@pytest.fixture
-def garbage(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Buffers of any content have some, as the memory of another tensor would; wgpu clears new ones."""
-    called = wg.Device.pooled_buffer
-
-    def filled(self: wg.Device, nbytes: int, size: int, *, zeroed: bool) -> Any:
-        buffer = called(self, nbytes, size, zeroed=zeroed)
-        if not zeroed and nbytes:
-            self.write(buffer, 0, np.full(nbytes // 4 * 4, 0xA5, np.uint8))
-        return buffer
-
-    monkeypatch.setattr(wg.Device, "pooled_buffer", filled)
-
-
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_operations_read_nothing_that_was_not_written(
-    device: wg.Device, request: pytest.FixtureRequest, name: str
-) -> None:
-    outcomes = []
-    for fill in (False, True):
-        if fill:
-            request.getfixturevalue("garbage")
-        tensors = Tensors(device)
-        outcomes.append((host(OPERATIONS[name](tensors)()), tensors.finished()))
-    assert outcomes[0] == outcomes[1]
 
 
 @pytest.mark.every_adapter
