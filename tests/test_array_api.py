@@ -483,6 +483,16 @@ def test_refusals_name_the_function(call: Callable[[], Any], kind: type[Exceptio
         call()
 
 
+def test_where_takes_numbers_of_the_dtype(device: wg.Device) -> None:
+    mask = wg.asarray([True, False], device=device)
+    check_same(
+        xp.where(mask, np.True_, wg.asarray([False, False], device=device)).numpy(), np.array([True, False])
+    )
+    check_same(
+        xp.where(mask, wg.zeros(2, "f4", device=device), np.float32(2)).numpy(), np.array([0, 2], "f4")
+    )
+
+
 def test_shapes_broadcast_without_arrays() -> None:
     assert xp.broadcast_shapes((2, 1), (3,), ()) == (2, 3)
     assert xp.broadcast_shapes() == ()

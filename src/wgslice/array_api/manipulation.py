@@ -324,8 +324,8 @@ def where(condition: Tensor, x1: Tensor | complex, x2: Tensor | complex, /) -> T
         raise TypeError(f"x1 has dtype {dtype}, x2 {tensors[-1].dtype}: must be equal")
     shape = np.broadcast_shapes(condition.shape, *(each.shape for each in tensors))
     for name, each in (("x1", x1), ("x2", x2)):
-        fits = isinstance(each, Tensor) or (isinstance(each, Number) and result_type(dtype, each) == dtype)
-        if not fits:
+        is_number = isinstance(each, Number | np.generic)
+        if not isinstance(each, Tensor) and not (is_number and result_type(dtype, each) == dtype):
             raise TypeError(f"{name} = {each!r}: must be a Tensor of dtype {dtype}, or a number of its kind")
     chosen, other = (
         each.to_device(device) if isinstance(each, Tensor) and each.ndim == 0 else each for each in (x1, x2)
