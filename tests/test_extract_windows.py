@@ -216,6 +216,8 @@ def test_reference_implementations_equal_numpy(
 ) -> None:
     limits = Limits(small[0], 32, small[1], profile)
     capacity = {} if unpadded is None else {f"{unpadded}_capacity_nbytes": case.whole_nbytes(unpadded)}
+    # larger ones have no steps or over 500 in small bindings, now and then minutes of planning
+    assume(small == SMALL_LIMITS[0] or max(map(case.whole_nbytes, ("source", "target"))) <= 2**14)
     check_in_numpy(case.plan(limits, on_gpu=on_gpu, **capacity), limits, case, case)
 
 
