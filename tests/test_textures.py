@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from helpers import STORAGE, check_bytes, check_same, make_buffer, on_one_adapter, random_array, random_bytes
 from numpy.typing import NDArray
+from running import noted
 
 import wgslice as wg
 from wgslice.gpu.pipelines import BufferPool
@@ -435,27 +436,17 @@ def test_reads_into_arrays_reuse_one_staging_buffer(
 
 
 @pytest.mark.parametrize("writes", [False, True])
-def test_a_staging_buffer_is_kept_until_its_commands_are_submitted(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, writes: bool
-) -> None:
+def test_a_staging_buffer_is_kept_until_its_commands_are_submitted(device: wg.Device, writes: bool) -> None:
     """Another thread may be given its memory as soon as it is dropped."""
     texture = made_texture(device, np.zeros((600, 500, 4), np.uint8))
     tensor = wg.zeros((600, 500, 4), np.uint8, device=device)
     order: list[str] = []
-
-    def noted(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*given: Any) -> Any:
-            order.append(name)
-            return call(*given)
-
-        return run
-
-    monkeypatch.setattr(wg.Device, "submit", noted("submit", wg.Device.submit))
-    monkeypatch.setattr(BufferPool, "give", noted("give", BufferPool.give))
-    if writes:
-        wg.copy_to_texture(tensor, texture)
-    else:
-        wg.from_texture(texture, out=tensor)
+    submits = noted(wg.Device, "submit", lambda *_: order.append("submit"))
+    with submits, noted(BufferPool, "give", lambda *_: order.append("give")):
+        if writes:
+            wg.copy_to_texture(tensor, texture)
+        else:
+            wg.from_texture(texture, out=tensor)
     assert order == ["submit", "give"]
 
 

@@ -215,7 +215,8 @@ def extract_sized(
     arguments = table, x.shape, as_table(sizes), strides, fill, outside, x.itemsize
     windows, planner, planning = prepared_extraction(*arguments)
     on_gpu = offsets.bound_layout if isinstance(offsets, Tensor) and windows.offsets is None else None
-    source = (x if x.ndim else x[None]).bound_layout
+    whole = x if x.ndim else x[None]
+    source = whole.bound_layout
     kept = windows.sizes[:, : x.ndim]
     if out is None or isinstance(out, Tensor):
         packing = packed_windows(kept, x.itemsize)
@@ -230,7 +231,7 @@ def extract_sized(
     if len(buffers) > 1:  # one submission for each, of which an earlier one could overwrite what is read
         overwritten = {id(target.buffer) for _, target, _ in buffers}
         if id(source.buffer) in overwritten:
-            source = (x if x.ndim else x[None]).copy().bound_layout
+            source = whole.copy().bound_layout
         if on_gpu is not None and isinstance(offsets, Tensor) and id(on_gpu.buffer) in overwritten:
             on_gpu = offsets.copy().bound_layout
     for numbers, target, packing in buffers:

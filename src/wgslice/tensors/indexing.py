@@ -212,7 +212,7 @@ def table_of(
     whole = [range(size) for size in found.shape]
     if len(columns) < found.rank:  # windows begin at 0 in the other dimensions
         others = made.layout.select([*whole, range(len(columns), found.rank)])
-        zero = uploaded(recorder.device, np.zeros(itemsize, np.uint8).view(f"u{itemsize}"))
+        zero = uploaded(recorder.device, np.zeros(1, f"u{itemsize}"))
         repeated_zero = broadcast(zero.layout, others.sizes)
         assert repeated_zero is not None
         copy = BoundCopy(zero._replace(layout=repeated_zero), made._replace(layout=others), plan_indices)
