@@ -176,7 +176,7 @@ class Captured(NamedTuple):
         listing = Capturing()
         places = [Place(parameter.buffer) for parameter in parameters]
         listing.steps.append(ListedSubmission([BoundPlan(plan, [*places, places[-1]][:3])]))
-        return cls(parameters, lowered(parameters, listing))
+        return cls(parameters, lowered(parameters, (), listing))
 
     def program(self, name: str) -> Program:
         """Return the program."""

@@ -154,9 +154,7 @@ def test_a_record_runs_with_the_callers_commands(device: wg.Device) -> None:
     program = wg.capture(lambda x: (x.T.copy(), x[:, 1:].copy()), x=x)
     encoder = device.wgpu_device.create_command_encoder()
     transposed, cut = program.record(encoder, x=x)
-    again, _ = program.record(encoder, x=x)
     device.queue.submit([encoder.finish()])
-    assert again.buffer is transposed.buffer
     assert np.array_equal(transposed.numpy(), x.numpy().T)
     assert np.array_equal(cut.numpy(), x.numpy()[:, 1:])
 
@@ -176,13 +174,15 @@ def test_a_cache_step_moves_by_its_offsets_and_makes_nothing(device: wg.Device) 
     window = program(cache=cache, token=token, position=position)
     rng = np.random.default_rng(0)
     expected = np.zeros(cache.shape, np.float16)
+    program(cache=cache, token=token, position=position, out=window)
+    cache[...] = 0
     with created() as made:
         for count in range(1000):
             at, values = int(rng.integers(capacity)), rng.random((heads, 1, width)).astype(np.float16)
             device.queue.write_buffer(position.buffer, 0, np.array([0, at, 0], np.int32))
             device.queue.write_buffer(token.buffer, 0, values)
             made.clear()
-            program(cache=cache, token=token, position=position)
+            program(cache=cache, token=token, position=position, out=window)
             assert made == {"wgpuDeviceCreateCommandEncoder": 1}
             expected[:, at : at + 1] = values
             if count % 250 == 0:
@@ -304,11 +304,11 @@ def test_a_dropped_program_frees_its_buffers_at_once(device: wg.Device) -> None:
     x = wg.asarray(np.arange(12).reshape(3, 4), device=device)
     program = wg.capture(lambda x: x.T.copy(), x=x)
     result = program(x=x)
-    buffer = weakref.ref(result.memory)
+    found = [weakref.ref(program), weakref.ref(result.memory)]
     gc.disable()
     try:
         del program, result
-        assert buffer() is None
+        assert [each() for each in found] == [None, None]
     finally:
         gc.enable()
 
@@ -364,20 +364,6 @@ def test_recorded_commands_keep_tensors_of_the_function(device: wg.Device) -> No
     device.queue.submit([encoder.finish()])
     assert result.numpy().tolist() == [7] * 8
     assert all((other.numpy() == 99).all() for other in others)
-
-
-def test_a_destroyed_result_is_refused_by_the_next_call(device: wg.Device) -> None:
-    x = wg.asarray(np.arange(4, dtype=np.float32), device=device)
-    for function in (lambda x: x[::-1].copy(), lambda x: x.copy()):
-        program = wg.capture(function, x=x)
-        program(x=x).buffer.destroy()
-        for _ in range(2):
-            with pytest.raises(
-                ValueError, match="a result of an earlier call: the buffer has been destroyed"
-            ):
-                program(x=x)
-        with pytest.raises(ValueError, match="a result of an earlier call: the buffer has been destroyed"):
-            program.record(device.wgpu_device.create_command_encoder(), x=x)
 
 
 @pytest.mark.parametrize("early", [True, False], ids=["before the first call", "after it"])
@@ -454,17 +440,6 @@ def test_threads_replay_a_program_on_their_own_tensors(device: wg.Device) -> Non
         assert found[1::2] == [*range(32)]
 
 
-def test_a_result_is_no_parameter_of_the_next_call(device: wg.Device) -> None:
-    x = wg.asarray(np.arange(4, dtype=np.float32), device=device)
-    program = wg.capture(lambda x: (wg.roll(x, 1), x[::-1].copy()), x=x)
-    rolled, _ = program(x=x)
-    with pytest.raises(
-        ValueError, match="x: a result of an earlier call has the same buffer, and one of both"
-    ):
-        program(x=rolled)
-    assert [each.numpy().tolist() for each in program(x=rolled.copy())] == [[2, 3, 0, 1], [2, 1, 0, 3]]
-
-
 def test_tensors_of_another_device_are_refused(device: wg.Device) -> None:
     x = wg.zeros(4, np.float32, device=device)
     other = wg.zeros(4, np.float32, device=wg.Device.request(device.adapter))
@@ -484,7 +459,7 @@ def test_programs_avoid_kernels_that_fail_the_self_test(
     def function(x: wg.Tensor) -> tuple[wg.Tensor, wg.Tensor]:
         return x[::-1].copy(), wg.asarray(data[:9], device=device)
 
-    (plan,) = wg.capture(function, x=x).plans
+    plan, _ = wg.capture(function, x=x).plans
     (kernel,) = (step.kernel for step in plan.steps if isinstance(step, Dispatch))
 
     def module(each: Kernel) -> str:
@@ -498,15 +473,14 @@ def test_programs_avoid_kernels_that_fail_the_self_test(
     before = program(x=x)
     assert not before[0].numpy().any()
     device.update_limits(lambda limits: replace(limits, disabled=frozenset({kernel})))
-    (again,) = program.plans
+    again, _ = program.plans
     assert kernel not in [getattr(step, "kernel", None) for step in again.steps]
     x[0] = 7
     after = program(x=x)
     assert after[0].numpy().tolist() == [*range(4999, 0, -1), 7]
     assert after[1].numpy().tolist() == [*range(9)]
-    assert before[0].buffer is after[0].buffer  # results stay where they are
+    assert not before[0].numpy().any()  # an earlier result stays what it is
     assert (kept.numpy() == data).all()
     device.update_limits(lambda limits: replace(limits, disabled=frozenset()))
     assert [step.name for step in program.plans[0].steps] == [step.name for step in plan.steps]
-    before[0][:] = 0
     assert not program(x=x)[0].numpy().any()

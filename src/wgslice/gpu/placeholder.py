@@ -13,11 +13,19 @@ class Placeholder:
     map_state = "unmapped"
     label = ""
 
-    def __init__(self, wgpu_device: GPUDevice, size: int, usage: int, zeroed: bool = True) -> None:
+    def __init__(
+        self,
+        wgpu_device: GPUDevice,
+        size: int,
+        usage: int,
+        zeroed: bool = True,
+        used_nbytes: int | None = None,
+    ) -> None:
         self.device = wgpu_device
         self.size = size
         self.usage = usage
         self.zeroed = zeroed  # whether the call relies on zeros where it does not write
+        self.used_nbytes = size if used_nbytes is None else used_nbytes  # whole words that tensors may use
 
     @property
     def _device(self) -> GPUDevice:

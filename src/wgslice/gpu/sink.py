@@ -17,6 +17,7 @@ from wgslice.gpu.host import check_process, check_texture_valid, translated_erro
 from wgslice.gpu.pipelines import BoundCommand, exposed
 from wgslice.gpu.placeholder import Placeholder
 from wgslice.gpu.protocols import Buffer, CommandEncoder, Place, Texture
+from wgslice.layout import whole_words
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import PATTERN_NBYTES, UPLOAD_CHUNK_NBYTES
 from wgslice.plans.steps import Clear, Memory
@@ -164,7 +165,8 @@ class Listing(Sink):
 
     def create_buffer(self, device: Device, nbytes: int, *, zeroed: bool = True) -> Buffer:
         """Make a placeholder."""
-        return placeholder(device, checked_nbytes(device, nbytes), zeroed=zeroed)
+        checked_nbytes(device, nbytes)
+        return placeholder(device, nbytes, zeroed=zeroed)
 
     def reused_buffer(self, device: Device, nbytes: int, *, zeroed: bool = False) -> Buffer:
         """Make a placeholder."""
@@ -278,7 +280,8 @@ def using(receiver: Sink) -> Iterator[None]:
 
 def placeholder(device: Device, nbytes: int, *, zeroed: bool = True) -> Buffer:
     """Make a placeholder, of any size and without memory, for a buffer of a listed call."""
-    return cast("Buffer", Placeholder(device.wgpu_device, buffer_nbytes(nbytes), TENSOR_USAGES, zeroed))
+    size, used = buffer_nbytes(nbytes), whole_words(nbytes)
+    return cast("Buffer", Placeholder(device.wgpu_device, size, TENSOR_USAGES, zeroed, used))
 
 
 def checked_nbytes(device: Device, nbytes: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,26 +50,29 @@ class Lowered(NamedTuple):
     recorded: list[BoundPlan]
 
 
-def lowered(parameters: Sequence[Parameter], listing: Listing) -> Lowered:
-    """Lower a captured call to steps."""
+def lowered(parameters: Sequence[Parameter], returned: Collection[Buffer], listing: Listing) -> Lowered:
+    """Lower a captured call, of which buffers are `returned`, to steps."""
     contents: dict[Buffer, NDArray[np.uint8]] = {}
     device, given = parameters[0].device, {parameter.buffer for parameter in parameters}
-    recorded = list(replayed(device, given, listing, contents))
-    return Lowered(lowered_plans(parameters, recorded), contents, recorded)
+    recorded = list(replayed(device, given | {*returned}, listing, contents))
+    return Lowered(lowered_plans(parameters, returned, recorded), contents, recorded)
 
 
-def lowered_plans(parameters: Sequence[Parameter], recorded: Sequence[BoundPlan]) -> list[Step]:
-    """Lower plans to steps; own buffers whose zeros they rely on are cleared first."""
+def lowered_plans(
+    parameters: Sequence[Parameter], returned: Collection[Buffer], recorded: Sequence[BoundPlan]
+) -> list[Step]:
+    """Lower plans to steps; own buffers whose zeros they rely on are cleared first, as are returned ones."""
     device, given = parameters[0].device, {parameter.buffer for parameter in parameters}
     steps = [step for each in recorded for step in steps_of(device, each.plan, each.places)]
     if any(owner_of(buffer) is not device.wgpu_device for step in steps for buffer, _ in step.places):
         raise ValueError("the function uses tensors of several devices: copy them with to_device first")
-    cleared: list[Any] = [
-        buffer
-        for buffer in dict.fromkeys(buffer for step in steps for buffer in step.written)
+    written = dict.fromkeys([*(buffer for step in steps for buffer in step.written), *returned])
+    cleared = [
+        (buffer, buffer.used_nbytes if buffer in returned else buffer.size)
+        for buffer in written
         if isinstance(buffer, Placeholder) and buffer not in given and buffer.zeroed
     ]
-    return [Step(Clear(0, buffer.size, Memory.INPUT), [Place(buffer)]) for buffer in cleared] + steps
+    return [Step(Clear(0, n, Memory.INPUT), [Place(buffer)]) for buffer, n in cleared if n] + steps
 
 
 def steps_of(device: Device, plan: Plan, places: Sequence[Place]) -> Iterator[Step]:
@@ -88,18 +91,17 @@ def lifetimes(
     steps: Sequence[Step],
     own: Iterable[Buffer],
     contents: Mapping[Buffer, NDArray[np.uint8]],
-    returned: Collection[Buffer],
 ) -> dict[Buffer, Temporary]:
     """Return the memories of a program's own placeholders within a replay.
 
-    Those with contents and the returned ones last from one replay to the next, and are alone, as is what a
-    step reads before any has written it, which relies on zeros.
+    Those with contents last from one replay to the next, and are alone, as is what a step reads before any
+    has written it, which relies on zeros.
     """
     found = {each: Temporary(each.size, alone=True, content=contents.get(each)) for each in own}
     for number, step in enumerate(steps):
         for buffer in {each.buffer for each in step.places} & found.keys():
             if found[buffer].last < 0:
-                found[buffer].alone = buffer in contents or buffer in returned or buffer not in step.written
+                found[buffer].alone = buffer in contents or buffer not in step.written
             found[buffer].extend(number)
     return found
 
@@ -134,10 +136,13 @@ def isolated(parameters: Sequence[Parameter], steps: Sequence[Step]) -> list[Ste
 
 
 def replayed(
-    device: Device, given: set[Buffer], listing: Listing, contents: dict[Buffer, NDArray[np.uint8]]
+    device: Device, visible: set[Buffer], listing: Listing, contents: dict[Buffer, NDArray[np.uint8]]
 ) -> Iterator[BoundPlan]:
-    """Yield the copies of each replay; uploads that never change become `contents` of constants."""
-    changing = used = given
+    """Yield the copies of each replay; uploads that never change become `contents` of constants.
+
+    Callers may write `visible` buffers between two replays.
+    """
+    changing = used = visible
     for step in listing.steps:
         if isinstance(step, ListedUpload):
             changing = changing | ({step.place.buffer} & used)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from wgslice.arguments import checked_offset, integer
 from wgslice.dtypes import DType
@@ -21,22 +21,15 @@ from wgslice.tensors.tensor import Tensor
 
 
 class Given(NamedTuple):
-    """A binding, to compare with earlier ones."""
+    """How a binding is in its buffer."""
 
-    buffer: Buffer
     layout: Layout | None  # None for a buffer, which has the captured one
     dtype: DType | None
     offset: int  # bytes, of a buffer
     writeable: bool
 
-    @classmethod
-    def of(cls, name: str, binding: Binding) -> Given:
-        """Return what a tensor, a buffer, or a buffer and its offset gives."""
-        if isinstance(binding, Tensor):
-            return cls(binding.memory, binding.layout, binding.dtype, 0, binding.writeable)
-        with named(name):
-            buffer, offset = buffer_and_offset(binding)
-            return cls(buffer, None, None, integer("offset", offset), writeable=True)
+
+Slot: TypeAlias = tuple["Parameter", Given, Buffer]  # what a call gives for a parameter
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +61,24 @@ class Parameter:
         """The placeholder."""
         return self.tensor.memory
 
-    def place_of(self, given: Given, *, written: bool) -> Place:
+    def given(self, binding: Binding) -> Slot:
+        """Return what a tensor, a buffer, or a buffer and its offset gives for it."""
+        if isinstance(binding, Tensor):
+            return self, Given(binding.layout, binding.dtype, 0, binding.writeable), binding.memory
+        with named(self.name):
+            buffer, offset = buffer_and_offset(binding)
+            return self, Given(None, None, integer("offset", offset), writeable=True), buffer
+
+    def place_of(self, given: Given, buffer: Buffer, *, written: bool) -> Place:
         """Check a binding, and return the place of the placeholder in it."""
-        own, buffer, layout = self.tensor, given.buffer, given.layout
+        base, misfit = self.base_of(buffer, self.checked_layout(given, buffer, written=written))
+        if misfit:
+            raise ValueError(misfit)
+        return Place(buffer, base)
+
+    def checked_layout(self, given: Given, buffer: Buffer, *, written: bool) -> Layout:
+        """Return the layout of a binding in its buffer; raise unless it can be read, and if so `written`."""
+        own, layout = self.tensor, given.layout
         if layout is None:
             start = checked_offset(given.offset, own.itemsize)
             layout = own.layout.shifted(start - own.layout.offset)
@@ -79,26 +87,31 @@ class Parameter:
         elif (layout.sizes, layout.strides) != (own.shape, own.strides):
             raise ValueError(
                 f"shape {layout.sizes} with strides {layout.strides}: captured with {own.shape} and "
-                f"{own.strides}; capture it again"
+                f"{own.strides}; give such a tensor, or capture it again"
             )
         if written and not given.writeable:
             raise ValueError("the tensor is read-only, and the program writes it: give a copy()")
         check_usable(self.device, buffer)
         check_fits(buffer, layout, own.dtype)
+        return layout
+
+    def base_of(self, buffer: Buffer, layout: Layout) -> tuple[int, str]:
+        """Return where the placeholder begins in a buffer, and why it cannot be bound there, or ""."""
+        own = self.tensor
         base = rebase(layout, own.itemsize, self.limits).base
         phase = layout.offset * own.itemsize - base
         if phase != own.offset:
-            raise ValueError(
+            return base, (
                 f"the element at index 0 is {phase} bytes after a multiple of "
                 f"{self.limits.binding_alignment_nbytes}: captured with {own.offset}; copy() the "
                 "tensor, or capture it again"
             )
         if (layout.size and buffer.size - base < self.buffer.size) or self.buffer.usage & ~buffer.usage:
-            raise ValueError(
+            return base, (
                 f"{describe_buffer(buffer)} has usages {buffer.usage:#x} and {buffer.size - base} bytes from "
                 f"byte {base} on: captured with {self.buffer.usage:#x} and {self.buffer.size}"
             )
-        return Place(buffer, base)
+        return base, ""
 
     def __str__(self) -> str:
         return f"{self.name}: {self.tensor.dtype} {self.tensor.shape}"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
-from itertools import count
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import count, zip_longest
 from threading import RLock
 from typing import Any, NamedTuple
-from weakref import proxy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,34 +16,42 @@ from numpy.typing import NDArray
 from wgslice.errors import fitted, named
 from wgslice.gpu.handles import check_bound, checked_encoder
 from wgslice.gpu.host import translated_errors
-from wgslice.gpu.pipelines import BoundCommand, Command, KernelCall
+from wgslice.gpu.pipelines import Bound, BoundCommand, BoundDispatch, Command, KernelCall
 from wgslice.gpu.placeholder import Placeholder
 from wgslice.gpu.protocols import Buffer, CommandEncoder, Place
-from wgslice.gpu.recording import Recorder
+from wgslice.gpu.recording import BoundCopy, Recorder, plan_and_bind
 from wgslice.gpu.sink import BoundPlan, Capturing, sink, using
-from wgslice.operators.binding import Binding
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.explain import Explanation, Submission
 from wgslice.plans.copy import planned_without
 from wgslice.plans.plan import Plan
 from wgslice.programs.lifetimes import Temporary, assign_buffers, needed_nbytes
 from wgslice.programs.lowering import Step, isolated, lifetimes, lowered, lowered_plans
-from wgslice.programs.parameters import Given, Parameter
+from wgslice.programs.outputs import (
+    MAX_FREE,
+    Commands,
+    Outputs,
+    Result,
+    Target,
+    bindable,
+    check_targets,
+    targets_of,
+)
+from wgslice.programs.parameters import Parameter, Slot
 from wgslice.programs.saving import files_of, save
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.sequences import mapped, tensors_in
 from wgslice.tensors.tensor import Tensor
 
-MAX_BINDINGS = 8  # sets of buffers whose bind groups a program keeps
-OTHERS, RESULT = "a tensor of the function besides its parameters", "a result of an earlier call"
+OTHERS = "a tensor of the function besides its parameters"
 
 
-class BoundProgram(NamedTuple):
-    """A program with its buffers: recording it makes no GPU object."""
+class Replay(NamedTuple):
+    """A call of a program."""
 
-    used: Sequence[tuple[str, Buffer]]  # buffers that callers may hold, with what they are
     commands: Sequence[BoundCommand]
-    places: Mapping[Buffer, Place]  # of placeholders
+    used: Sequence[tuple[str, Buffer]]  # buffers that callers may hold, with what they are
+    results: Sequence[Tensor]  # in the order of the function's result
 
 
 class Program:
@@ -93,19 +101,29 @@ class Program:
         run = steps if self._trusted else isolated([*self._parameters.values()], steps)
         self._run = run
         self._written = {buffer for step in run for buffer in step.written}
+        results = tensors_in("the result", self._result)
         found = dict.fromkeys(place.buffer for step in run for place in step.places)
-        returned = {each.memory for each in tensors_in("the result", self._result)}
-        found |= dict.fromkeys(returned)
-        lasting = self._contents.keys() | returned
+        found |= dict.fromkeys(each.memory for each in results)
         self._closed_over = [(OTHERS, each) for each in found if not isinstance(each, Placeholder)]
         given = {each.buffer for each in self._parameters.values()}
         own = [each for each in found if isinstance(each, Placeholder) and each not in given]
-        made, self._own = self._own, lifetimes(run, own, self._contents, returned)
-        for each in made.keys() & self._own.keys() & lasting:
-            self._own[each].buffer = made[each].buffer
+        made = [each for each in results if each.memory in own and each.memory not in self._contents]
+        self._made = dict.fromkeys(each.memory for each in made)
+        # Whether tensors of a caller can be bound in place of all that the function makes.
+        self._replaceable = len(made) == len(self._made) and all(map(self._fills, made))
+        before = self._own
+        self._own = lifetimes(run, [each for each in own if each not in self._made], self._contents)
+        for each in before.keys() & self._own.keys() & self._contents.keys():
+            self._own[each].buffer = before[each].buffer
         self._commands: list[Command] = []  # of the steps, made when buffers are first bound
-        program = proxy(self)  # no reference cycle, which would keep buffers until garbage is collected
-        self._bound = lru_cache(maxsize=MAX_BINDINGS)(lambda *given: program._bind(*given))
+        self._free: deque[Outputs] = deque(maxlen=MAX_FREE)
+        self._no_outputs = Outputs({}, self._free)  # of calls that make no buffers
+
+    def _fills(self, x: Tensor) -> bool:
+        """Whether steps can write no byte of a result's buffer besides its elements."""
+        buffer: Any = x.memory
+        nbytes = buffer.used_nbytes if self._trusted else buffer.size
+        return x.is_packed and x.offset == 0 and x.nbytes == nbytes
 
     def _follow_selftest(self) -> None:
         """Plan again if kernels were disabled or enabled since."""
@@ -115,7 +133,8 @@ class Program:
                 self._recorded = [
                     each._replace(plan=planned_without(each.plan, disabled)) for each in self._recorded
                 ]
-                self._set_steps(lowered_plans([*self._parameters.values()], self._recorded))
+                parameters = [*self._parameters.values()]
+                self._set_steps(lowered_plans(parameters, memories(self._result), self._recorded))
                 self._disabled = disabled
 
     @property
@@ -131,7 +150,7 @@ class Program:
         return tuple(self._parameters)
 
     @fitted("name the tensors, as in program(x=x)")
-    def __call__(self, **bindings: Binding) -> Any:
+    def __call__(self, **bindings: Any) -> Any:
         """Run on tensors or buffers.
 
         Parameters
@@ -141,33 +160,39 @@ class Program:
             offset of its element at index 0. Each must start as many bytes after a multiple of the device's
             binding alignment as the captured one, which whole tensors and their first rows do.
 
+        out : Tensor, or a tuple, list or dict of them, optional
+            Where the function has no parameter of this name: tensors to write in place of those that it
+            makes, in the structure of its result, of the same dtypes, shapes and strides, and in buffers that
+            no parameter has. None stands for what the function does not make, and for what is to be made.
+
         Returns
         -------
         Tensor, or a tuple, list or dict of them, or None
-            As the function returned. Tensors that the function made are the program's own: the next replay
-            writes them again, so `copy()` what is to be kept. The work is submitted, not waited for.
+            As the function returned. What the function makes is in `out`, or in buffers that no other call
+            writes as long as one of its tensors or a view of one is left. The work is submitted, not waited
+            for.
 
         Raises
         ------
         TypeError, ValueError
             A parameter is missing or unknown; a binding is not as captured, destroyed, mapped, or read-only
-            where it is written; it shares a buffer with another one, with a result of an earlier replay, or
-            with a tensor that the function uses besides its parameters, and one of both is written; such a
-            result or tensor is destroyed. Nothing runs then.
+            where it is written; it shares a buffer with another one, or with a tensor that the function uses
+            besides its parameters, and one of both is written; such a tensor is destroyed; `out` is not as
+            above. Nothing runs then.
         CaptureRefused
             The call is explained or captured itself.
         OutOfDeviceMemory, DeviceLostError
             There is no memory for the program's own buffers, or the device is lost.
         """
         with self._named:
-            bound = self._checked(bindings)
+            replay = self._begin(bindings)
             recorder = Recorder(self.device)
-            recorder.record(bound.commands)
+            recorder.record(replay.commands)
             recorder.submit()
-            return self._returned(bound)
+            return self._returned(replay)
 
     @fitted("name the tensors, as in program.record(encoder, x=x)")
-    def record(self, encoder: CommandEncoder, **bindings: Binding) -> Any:
+    def record(self, encoder: CommandEncoder, **bindings: Any) -> Any:
         """Record into a command encoder, which the caller finishes and submits.
 
         Parameters
@@ -175,12 +200,13 @@ class Program:
         encoder : wgpu.GPUCommandEncoder
             On this device, with no pass open.
         **bindings : Tensor, wgpu.GPUBuffer or (wgpu.GPUBuffer, int)
-            As for a call.
+            As for a call, with `out`.
 
         Returns
         -------
         Tensor, or a tuple, list or dict of them, or None
-            As a call returns; written when the commands run.
+            As a call returns; written when the commands run. Since these may run at any time, no other call
+            writes the same buffers; `out` names some that several recordings write.
 
         Raises
         ------
@@ -189,11 +215,11 @@ class Program:
         """
         with self._named:
             recorder = Recorder(self.device, checked_encoder(self.device, encoder))
-            bound = self._checked(bindings)
-            sink().keep(self.device, (buffer for _, buffer in bound.used))
-            recorder.record(bound.commands)
+            replay = self._begin(bindings, recorded=True)
+            sink().keep(self.device, (buffer for _, buffer in replay.used))
+            recorder.record(replay.commands)
             recorder.end()
-            return self._returned(bound)
+            return self._returned(replay)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Save for any WebGPU host: WGSL, buffers and steps, which `load_program` and `program.mjs` run.
@@ -258,56 +284,138 @@ class Program:
 
         assign_buffers(self._own.values(), make)
 
+    def _begin(self, bindings: dict[str, Any], *, recorded: bool = False) -> Replay:
+        """Check bindings, and return a call on their buffers."""
+        sink().check_runs("a program is replayed")
+        out = bindings.pop("out", None) if "out" not in self._parameters else None
+        if bindings.keys() != self._parameters.keys():
+            names = ", ".join(bindings) or "nothing"
+            raise TypeError(f"given {names}: the parameters are {', '.join(self._parameters)}")
+        slots = [each.given(bindings[each.name]) for each in self._parameters.values()]
+        with self._lock:
+            if self.device.limits.disabled != self._disabled:
+                self._follow_selftest()
+            if out is None:
+                return self._on_outputs(slots, recorded=recorded)
+            targets = targets_of(self.device, self._result, out, self._made)
+            return self._into_targets(slots, targets, recorded=recorded)
+
+    def _on_outputs(self, slots: Sequence[Slot], *, recorded: bool) -> Replay:
+        """Return a call that writes what the function makes into a set of outputs."""
+        outputs = self._take_outputs() if self._made else self._no_outputs
+        commands = outputs.find(slots) or self._bind(outputs, slots)
+        return self._replay(commands, slots, outputs.handles(recorded=recorded))
+
+    def _into_targets(
+        self, slots: Sequence[Slot], targets: Sequence[Target | None], *, recorded: bool
+    ) -> Replay:
+        """Return a call that writes what the function makes into tensors of a caller.
+
+        They are bound in place of all that it makes if they can be, else copies write them at the end.
+        """
+        written = [each for each in targets if each is not None]
+        bound = [*slots, *(each.slot for each in written)]
+        direct = self._replaceable and len(written) == len(self._made)
+        commands = self._no_outputs.find(bound) if direct else None
+        if commands is None:
+            check_targets(written, [*names_of(slots), *self._closed_over])
+            if direct and bindable(written):
+                commands = self._bind(self._no_outputs, bound)
+        if commands is not None:
+            return self._replay(commands, bound, {}, targets)
+        replay = self._on_outputs(slots, recorded=recorded)
+        copies = [*replay.commands]
+        results = [*replay.results]
+        for number, target in enumerate(targets):
+            if target is not None:
+                copy = BoundCopy(results[number].bound_layout, target.tensor.bound_layout)
+                with named(target.parameter.name):
+                    copies += plan_and_bind(self.device, copy).commands
+                results[number] = target.tensor
+        used = [*replay.used, *((each.parameter.name, each.tensor.memory) for each in written)]
+        return Replay(copies, used, results)
+
+    def _replay(
+        self,
+        commands: Commands,
+        slots: Sequence[Slot],
+        handles: Mapping[Buffer, Buffer],
+        targets: Sequence[Target | None] = (),
+    ) -> Replay:
+        """Return a call on what is given, handles of outputs by their placeholders, and bound targets."""
+        used = [*names_of(slots), *self._closed_over]
+        check_bound(self.device, used)
+        buffers = {**handles, **{parameter.buffer: buffer for parameter, _, buffer in slots}}
+        listed = [
+            each
+            if isinstance(each, BoundDispatch)
+            else (each[0], [Place(buffers.get(buffer, buffer), base) for buffer, base in each[1]])
+            for each in commands.listed
+        ]
+        results = [
+            Tensor(self.device, buffers.get(buffer, buffer), dtype, layout, writeable)
+            if target is None
+            else target.tensor
+            for target, (buffer, dtype, layout, writeable) in zip_longest(targets, commands.results)
+        ]
+        return Replay(listed, used, results)
+
+    def _take_outputs(self) -> Outputs:
+        """Return a set of outputs of which no tensor is left, or a new one."""
+        if self._free:
+            return self._free.pop()
+        made: Any = self._made
+        create = partial(sink().reused_buffer, self.device)
+        return Outputs({each: create(each.used_nbytes, zeroed=each.zeroed) for each in made}, self._free)
+
     def _own_places(self) -> dict[Buffer, Place]:
         """Return the program's own buffers, as far as they are made, by their placeholders."""
         return {each: Place(own.buffer) for each, own in self._own.items() if own.buffer is not None}
 
-    def _checked(self, bindings: Mapping[str, Binding]) -> BoundProgram:
-        """Check bindings, and return the program with their buffers."""
-        sink().check_runs("a program is replayed")
-        if bindings.keys() != self._parameters.keys():
-            given = ", ".join(bindings) or "nothing"
-            raise TypeError(f"given {given}: the parameters are {', '.join(self._parameters)}")
-        with self._lock:
-            self._follow_selftest()
-            bound: BoundProgram = self._bound(*(Given.of(name, bindings[name]) for name in self._parameters))
-        check_bound(self.device, bound.used)
-        return bound
-
-    def _bind(self, *given: Given) -> BoundProgram:
-        """Check bindings, and make the bind groups of all plans."""
-        places: dict[Buffer, Place] = {}
-        names = dict.fromkeys(self._own, RESULT) | {buffer: name for name, buffer in self._closed_over}
+    def _bind(self, outputs: Outputs, slots: Sequence[Slot]) -> Commands:
+        """Check what is given for parameters, and make the bind groups of all plans."""
+        given: dict[Buffer, Place] = {}
         others = self._own_places() | {buffer: Place(buffer) for _, buffer in self._closed_over}
-        for parameter, each in zip(self._parameters.values(), given, strict=True):
+        for parameter, each, buffer in slots:
             with named(parameter.name):
-                found = parameter.place_of(each, written=parameter.buffer in self._written)
-                for other, (buffer, _) in (places | others).items():
-                    if buffer is found.buffer and self._written & {other, parameter.buffer}:
-                        what = names.get(other, "another parameter")
+                found = parameter.place_of(each, buffer, written=parameter.buffer in self._written)
+                for other, (used, _) in (given | others).items():
+                    if used is buffer and self._written & {other, parameter.buffer}:
+                        what = "another parameter" if other in given else OTHERS
                         raise ValueError(f"{what} has the same buffer, and one of both is written: copy() it")
-                places[parameter.buffer] = found
+                given[parameter.buffer] = found
         self._make()
-        used = [(name, places[parameter.buffer].buffer) for name, parameter in self._parameters.items()]
-        used += self._closed_over
-        places |= self._own_places()
-        returned = {each.memory for each in tensors_in("the result", self._result)} & self._own.keys()
-        used += [(RESULT, places[memory].buffer) for memory in returned]
-        check_bound(self.device, used)
-        bound: list[BoundCommand] = []
+        check_bound(self.device, [*names_of(slots), *self._closed_over])
+        own = self._own_places()
+        bound = own | given | {each: Place(buffer) for each, buffer in outputs.buffers.items()}
+        # No reference to what is given: its placeholder stays.
+        unbound = own | {each: Place(each, place.base) for each, place in given.items()}
+        listed: list[BoundCommand] = []
         for command, step in zip(self._commands, self._run, strict=True):
-            at = [moved(each, places) for each in step.places]
-            bound += self.device.pipelines.bind_all([command], at)
-        return BoundProgram(used, bound, places)
+            places = bound if isinstance(command, Bound) else unbound
+            listed += self.device.pipelines.bind_all([command], [moved(each, places) for each in step.places])
+        results = []
+        for x in tensors_in("the result", self._result):
+            buffer, base = moved(Place(x.memory), unbound)
+            results.append(Result(buffer, x.dtype, x.layout.shifted(base // x.itemsize), x.writeable))
+        commands = Commands(listed, results)
+        outputs.keep(slots, commands)
+        return commands
 
-    def _returned(self, bound: BoundProgram) -> Any:
-        """Return the function's result, of the buffers of a replay."""
+    def _returned(self, replay: Replay) -> Any:
+        """Return the function's result, of the tensors of a replay."""
+        results = iter(replay.results)
+        return mapped(self._result, lambda _: next(results))
 
-        def real(x: Tensor) -> Tensor:
-            buffer, base = moved(Place(x.memory), bound.places)
-            return Tensor(self.device, buffer, x.dtype, x.layout.shifted(base // x.itemsize), x.writeable)
 
-        return mapped(self._result, real)
+def names_of(slots: Iterable[Slot]) -> list[tuple[str, Buffer]]:
+    """Return the buffers that are given for parameters, with their names."""
+    return [(parameter.name, buffer) for parameter, _, buffer in slots]
+
+
+def memories(result: Any) -> set[Buffer]:
+    """Return the buffers of the tensors of a result."""
+    return {each.memory for each in tensors_in("the result", result)}
 
 
 def moved(at: Place, places: Mapping[Buffer, Place]) -> Place:
@@ -394,7 +502,7 @@ def captured_program(name: str, parameters: Sequence[Parameter], function: Calla
     with named("capture"):
         if any(x.device is not parameters[0].device for x in tensors_in("the result", result)):
             raise ValueError("the result has tensors of another device: copy them with to_device")
-        return Program(name, parameters, result, *lowered(parameters, listing))
+        return Program(name, parameters, result, *lowered(parameters, memories(result), listing))
 
 
 def operator_program(operator: CompiledOperator) -> Program:
