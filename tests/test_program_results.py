@@ -156,7 +156,7 @@ def test_a_returned_tensor_of_the_function_stays_that_tensor(device: wg.Device, 
     assert first.memory is second.memory
     assert first.tolist() == second.tolist() == [9, 7, 0, 0]
     assert held.tolist() == [8, 7]
-    with pytest.raises(ValueError, match=r"step: x: a tensor of the function .* has the same buffer, and one"):
+    with pytest.raises(ValueError, match=r"step: x: a tensor of the function .* has the same buffer"):
         program(x=first[:2])
     with pytest.raises(TypeError, match=r"step: out\[0\] is given: must be None, since the function returns"):
         program(x=x, out=(wg.zeros(4, np.int32, device=device), None))
