@@ -273,6 +273,7 @@ def test_what_cannot_be_captured_is_refused(device: wg.Device) -> None:
             r"y: shape \(3,\) with strides \(1,\): captured with",
         ),
         (lambda x, y: {"x": x, "y": 3}, TypeError, "of type int: must be a wgpu.GPUBuffer"),
+        (lambda x, y: {"x": x, "y": y.numpy()}, TypeError, r"or a Tensor, which asarray\(array\) makes"),
         (lambda x, y: {"x": x, "y": x}, ValueError, "y: another parameter has the same buffer, and one of"),
         (
             lambda x, y: {"x": x, "y": wg.broadcast_to(y[:1].copy(), (4,))},

@@ -111,7 +111,7 @@ def buffer_and_offset(binding: Buffer | tuple[Buffer, SupportsIndex]) -> tuple[B
     """Return a binding's buffer and byte offset, 0 where it has none; raise TypeError for other values."""
     pair: Any = binding if isinstance(binding, tuple) and len(binding) == 2 else (binding, 0)
     given, offset = pair
-    remedy = "a binding may also be a Tensor, or a tuple of a buffer and a byte offset"
+    remedy = "or a Tensor, which asarray(array) makes, or a tuple of a buffer and a byte offset"
     return checked_buffer(given, remedy), offset
 
 
