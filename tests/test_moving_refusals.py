@@ -26,8 +26,9 @@ EMPTY = tensor((0, 3))
 DEEP = tensor((1,) * 8)
 
 NOT_TENSORS: list[tuple[Callable[[], Any], str]] = [
-    (lambda: F.concat([X, np.zeros((2, 3))]), r"concat: arrays\[1\] is of type ndarray: must be a Tensor"),
-    (lambda: F.stack([3]), r"stack: arrays\[0\] is of type int"),
+    (lambda: F.concat([[3]]), "concat: arrays is of type list: must be a sequence, with a tensor in it"),
+    (lambda: F.stack([3]), "stack: arrays is of type list: must be a sequence, with a tensor in it"),
+    (lambda: F.stack([X, [X, X]]), "stack: a sequence of tensors: stack joins them"),
     (lambda: F.unstack([1]), "unstack: x is of type list"),
     (lambda: F.split([1], 1), "split: x is of type list"),
     (lambda: F.roll([1], 1), "roll: x is of type list"),
@@ -53,9 +54,16 @@ TYPES = [
     *NOT_TENSORS,
     (
         lambda: F.concat([X, tensor((2, 3), dtype="uint8")]),
-        r"concat: arrays\[1\] has dtype uint8: must be int16 as arrays\[0\] has, since elements are moved",
+        r"concat: the dtype of arrays\[1\] is uint8: must be int16 as the tensors have, since",
     ),
-    (lambda: F.stack([X, tensor((2, 3), dtype="int8")]), r"stack: arrays\[1\] has dtype int8: must be int16"),
+    (
+        lambda: F.concat([X, np.zeros((2, 3))]),
+        r"concat: the dtype of arrays\[1\] is float64: must be int16 as the tensors have",
+    ),
+    (
+        lambda: F.stack([X, tensor((2, 3), dtype="int8")]),
+        r"stack: the dtype of arrays\[1\] is int8: must be int16",
+    ),
     (
         lambda: wg.put(X, [0], 5, axis=cast("Any", (1, 0))),
         r"^put: axis = \(1, 0\): must be an integer, not tuple",

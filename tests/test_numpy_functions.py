@@ -12,12 +12,13 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from helpers import check_same, unread
+from helpers import check_same, random_bytes, unread
 from hypothesis import given
 from hypothesis import strategies as st
 from moving import GATHERED, numbered, pairs, shapes, submissions
 
 import wgslice as wg
+import wgslice.array_api as xp
 from wgslice.numpy_protocol.table import FUNCTIONS, LIKE
 from wgslice.tensors.uncomputed import INSTEAD, REMEDY
 
@@ -587,6 +588,57 @@ def test_arrays_among_tensors_are_uploaded(device: wg.Device) -> None:
         TypeError, match=r"numpy\.stack: dtype is float64: must be float32 as the tensors have"
     ):
         numpy.stack([x, array], dtype="f8", casting="unsafe")
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "float16", ">f4", "float64", "datetime64[s]", "complex128"]
+)
+def test_tensors_and_arrays_meet_bit_for_bit(device: wg.Device, dtype: str) -> None:
+    """NaN payloads too, whichever comes first."""
+    bits = random_bytes(12 * np.dtype(dtype).itemsize)
+    array = (bits & 1 if dtype == "bool" else bits).view(dtype).reshape(3, 4)
+    native = array.astype(array.dtype.newbyteorder("="))
+    x: Any = wg.asarray(array, device=device)
+    joins: tuple[Callable[[Any, Any], Any], ...] = (
+        lambda first, second: wg.concat([first, second[::-1]]),
+        lambda first, second: wg.concat((first, second[:1]), axis=None),
+        lambda first, second: wg.stack([first[:, ::-1], second, first], axis=1),
+        lambda first, second: xp.concat([first, second], axis=-1),
+    )
+    theirs: tuple[Callable[[Any, Any], Any], ...] = (
+        lambda first, second: np.concatenate([first, second[::-1]]),
+        lambda first, second: np.concatenate((first, second[:1]), axis=None),
+        lambda first, second: np.stack([first[:, ::-1], second, first], axis=1),
+        lambda first, second: np.concatenate([first, second], axis=-1),
+    )
+    for ours, numpys in zip(joins, theirs, strict=True):
+        for pair in ((x, array), (array, x)):
+            found = ours(*pair)
+            assert found.device is device
+            check_same(found.numpy(), numpys(native, native))
+    for sources in ((x[:, :1], array[0]), (array[:, :1], x[0]), (x, array, array[0, 0])):
+        parts = numpy.broadcast_arrays(*sources)
+        for part, source in zip(parts, sources, strict=True):
+            assert isinstance(part, wg.Tensor)
+            assert part.device is device
+            expected = np.broadcast_to(np.asarray(source).astype(native.dtype), (3, 4))
+            check_same(part.numpy(), expected.copy())
+
+
+def test_arrays_keep_their_dtypes_where_shapes_are_joined(device: wg.Device) -> None:
+    """An array joined to tensors is cast where that is safe, as NumPy does."""
+    x: Any = wg.asarray(np.arange(3, dtype=np.int32), device=device)
+    first, second, third = numpy.broadcast_arrays(np.array([[1.5], [2.5]]), x, 7)
+    assert (first.dtype, second.dtype, third.dtype) == (np.float64, np.int32, np.asarray(7).dtype)
+    assert third.tolist() == [[7] * 3] * 2
+    with pytest.raises(ValueError, match="read-only"):
+        first[0, 0] = 1
+    narrow: Any = np.array([-1], np.int8)
+    check_same(wg.concat([narrow, x]).numpy(), np.arange(-1, 3, dtype=np.int32))
+    with pytest.raises(TypeError, match=r"^numpy\.broadcast_arrays: .*a sequence of tensors"):
+        numpy.broadcast_arrays(x, [x, x])
+    with pytest.raises(TypeError, match=r"^numpy\.broadcast_arrays: .*dtype <U1"):
+        numpy.broadcast_arrays(x, np.array(["a"]))
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64"])

@@ -27,8 +27,9 @@ def concat(arrays: Iterable[Tensor], axis: SupportsIndex | None = 0) -> Tensor:
 
     Parameters
     ----------
-    arrays : sequence of Tensor
-        At least one, of one dtype and on one device, with equal sizes but for that of `axis`.
+    arrays : sequence of Tensor or array_like
+        At least one tensor; all of one dtype and on one device, with equal sizes but for that of `axis`.
+        Arrays of NumPy are cast where that is safe, and uploaded to the device of the tensors.
     axis : int or None
         The dimension; a negative one counts from the last. With None each tensor is flattened first, in
         row-major order.
@@ -41,7 +42,7 @@ def concat(arrays: Iterable[Tensor], axis: SupportsIndex | None = 0) -> Tensor:
     Raises
     ------
     TypeError
-        One is not a tensor, or the dtypes differ: elements are moved, not converted.
+        None is a tensor, or the dtypes differ: elements are moved, not converted.
     ValueError, OutOfDeviceMemory, DeviceLostError
         `arrays` is empty, a tensor has no dimensions, sizes or devices differ, `axis` is out of range
         (`numpy.exceptions.AxisError`); or as `Tensor.copy`.
@@ -54,7 +55,7 @@ def concat(arrays: Iterable[Tensor], axis: SupportsIndex | None = 0) -> Tensor:
     array([[0, 1, 2, 2, 0],
            [3, 4, 5, 5, 3]])
     """
-    return concatenated(arrays, axis)
+    return concatenated(tensors_of(arrays), axis)
 
 
 @public()
@@ -63,8 +64,8 @@ def stack(arrays: Iterable[Tensor], axis: SupportsIndex = 0) -> Tensor:
 
     Parameters
     ----------
-    arrays : sequence of Tensor
-        At least one, of one shape and dtype and on one device.
+    arrays : sequence of Tensor or array_like
+        At least one tensor; all of one shape, and otherwise as for `concat`.
     axis : int
         The new dimension, as the result counts; a negative one counts from the last.
 
@@ -87,14 +88,13 @@ def stack(arrays: Iterable[Tensor], axis: SupportsIndex = 0) -> Tensor:
            [1, 1],
            [2, 0]])
     """
-    return stacked(arrays, axis)
+    return stacked(tensors_of(arrays), axis)
 
 
 def concatenated(
-    arrays: Iterable[Tensor], axis: SupportsIndex | None = 0, out: Tensor | None = None
+    tensors: Sequence[Tensor], axis: SupportsIndex | None = 0, out: Tensor | None = None
 ) -> Tensor:
-    """Run `concat`; `out` is read as part of `arrays`, where it overlaps them, before it is written."""
-    tensors = alike(arrays)
+    """Join tensors of one dtype; where `out` overlaps them, it is read before it is written."""
     if axis is None:
         *starts, end = accumulate((x.size for x in tensors), initial=0)
         sizes = checked_shape(end)
@@ -112,9 +112,8 @@ def concatenated(
     return joined(tensors, [x.layout for x in tensors], along, out)
 
 
-def stacked(arrays: Iterable[Tensor], axis: SupportsIndex = 0, out: Tensor | None = None) -> Tensor:
-    """Run `stack`, with `out` as for `concatenated`."""
-    tensors = alike(arrays)
+def stacked(tensors: Sequence[Tensor], axis: SupportsIndex = 0, out: Tensor | None = None) -> Tensor:
+    """Join tensors of one dtype along a new dimension, with `out` as for `concatenated`."""
     first = tensors[0].shape
     for number, x in enumerate(tensors):
         if x.shape != first:
@@ -124,7 +123,7 @@ def stacked(arrays: Iterable[Tensor], axis: SupportsIndex = 0, out: Tensor | Non
     return joined(tensors, [unsqueezed(x.layout, [along]) for x in tensors], along, out)
 
 
-def joined(tensors: list[Tensor], layouts: Sequence[Layout], along: int, out: Tensor | None) -> Tensor:
+def joined(tensors: Sequence[Tensor], layouts: Sequence[Layout], along: int, out: Tensor | None) -> Tensor:
     """Join layouts of tensors along a dimension, in `out` or a new tensor, in one submission."""
     with Copies(tensors, "arrays[{}]") as copies:
         if out is None:
@@ -139,22 +138,6 @@ def check_one_axis(axis: object) -> None:
         raise TypeError(
             f"axis is of type {type(axis).__name__}: must be an integer; join arrays as one sequence, [x, y]"
         )
-
-
-def alike(arrays: Iterable[Tensor]) -> list[Tensor]:
-    """Return tensors as a list; refuses an empty one, and different dtypes."""
-    tensors = list(arrays)
-    if not tensors:
-        raise ValueError("arrays is empty: name at least one tensor")
-    for number, array in enumerate(tensors):
-        if not isinstance(array, Tensor):
-            check_tensor(f"arrays[{number}]", array)
-        if array.dtype != tensors[0].dtype:
-            raise TypeError(
-                f"arrays[{number}] has dtype {array.dtype}: must be {tensors[0].dtype} as arrays[0] has, "
-                "since elements are moved and not converted; asarray(x.numpy().astype(...)) converts"
-            )
-    return tensors
 
 
 @documented(("tuple of Tensor", "Views, one of each index."), NO_TENSOR, NO_AXIS)
@@ -234,6 +217,8 @@ def tensors_of(
 ) -> list[Tensor]:
     """Return tensors of one dtype; arrays are cast as NumPy joins them, and uploaded to their device."""
     sequence = list(arrays)
+    if not sequence and isinstance(arrays, list | tuple):  # NumPy has consumed an iterator before it calls
+        raise ValueError("arrays is empty: name at least one tensor")
     for each in sequence:
         check_no_sequence(each)
     given = [each if isinstance(each, Tensor) else np.asarray(each) for each in sequence]
@@ -245,10 +230,13 @@ def tensors_of(
     if first is None:
         raise TypeError(f"arrays is of type {type(arrays).__name__}: must be a sequence, with a tensor in it")
     check_dtype("dtype", dtype, first.dtype)
-    rules: set[Any] = {casting} | ({"safe"} if dtype is None and out is None else set())
+    np.can_cast(first.dtype, first.dtype, casting)  # raises for an unknown rule
+    rules = {casting} | ({"safe"} if dtype is None and out is None else set())
     for number, each in enumerate(given):
-        casts = [np.can_cast(each.dtype, first.dtype, rule) for rule in rules]  # raises for an unknown rule
-        if isinstance(each, Tensor) or not all(casts):
+        castable = not isinstance(each, Tensor) and all(
+            np.can_cast(each.dtype, first.dtype, cast("Any", rule)) for rule in rules
+        )
+        if not castable:
             check_dtype(f"the dtype of arrays[{number}]", each.dtype, first.dtype)
     return [
         each if isinstance(each, Tensor) else asarray(each, dtype=first.dtype, device=first.device)
@@ -260,8 +248,8 @@ def check_dtype(name: str, dtype: Any, tensors: DType) -> None:
     """Refuse a dtype that is not the tensors' own, unless it is None."""
     if dtype is not None and np.dtype(dtype) != tensors:
         raise TypeError(
-            f"{name} is {np.dtype(dtype)}: must be {tensors} as the tensors have, since nothing is converted "
-            "on a GPU; convert arrays first"
+            f"{name} is {np.dtype(dtype)}: must be {tensors} as the tensors have, since elements are moved "
+            "and not converted; asarray(np.asarray(x).astype(...)) converts"
         )
 
 

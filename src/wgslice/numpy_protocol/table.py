@@ -45,7 +45,7 @@ def of_rank(name: str, x: Tensor, least: int) -> Tensor:
 def hstack(tup: Iterable[Any], *, dtype: Any = None, casting: str = "same_kind") -> Tensor:
     """Join arrays along the second dimension, or the first of arrays of one dimension."""
     tensors = [leading(1, each) for each in tensors_of(tup, dtype, casting)]
-    return joining.concat(tensors, 0 if tensors[0].ndim == 1 else 1)
+    return joining.concatenated(tensors, 0 if tensors[0].ndim == 1 else 1)
 
 
 def array_split(ary: Tensor, indices_or_sections: Any, axis: Any = 0) -> list[Tensor]:
@@ -151,13 +151,17 @@ def take(a: Tensor, indices: Any, axis: Any = None, out: Any = None, mode: str =
     return taken(a, indices, axis, mode, out)
 
 
+def uploaded_beside(arrays: Sequence[Any]) -> list[Tensor]:
+    """Return tensors; arrays are uploaded in their own dtypes to the device of the first tensor."""
+    for each in arrays:
+        check_no_sequence(each)
+    device = next(each for each in arrays if isinstance(each, Tensor)).device
+    return [each if isinstance(each, Tensor) else creation.asarray(each, device=device) for each in arrays]
+
+
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Copy or, unless `copy`, view coordinates in the grid that they span, each of its own dtype."""
-    for each in xi:
-        check_no_sequence(each)
-    device = next(each for each in xi if isinstance(each, Tensor)).device
-    tensors = [each if isinstance(each, Tensor) else creation.asarray(each, device=device) for each in xi]
-    found = views.grid(tensors, indexing, sparse=sparse)
+    found = views.grid(uploaded_beside(xi), indexing, sparse=sparse)
     if not copy:
         return tuple(found)
     with Copies(found, "xi[{}]") as copies:
@@ -210,10 +214,10 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
     "atleast_2d": lambda *arys: each_of(arys, lambda x: leading(2, x), np.atleast_2d),
     "atleast_3d": lambda *arys: each_of(arys, cube, np.atleast_3d),
     "block": joining.block,
-    "broadcast_arrays": lambda *args, subok=False: views.broadcast_arrays(*args),
+    "broadcast_arrays": lambda *args, subok=False: views.broadcast_arrays(*uploaded_beside(args)),
     "broadcast_to": lambda array, shape, subok=False: views.broadcast_to(array, shape),
     "choose": choosing.choose,
-    "column_stack": lambda tup: joining.concat(
+    "column_stack": lambda tup: joining.concatenated(
         [x if x.ndim > 1 else leading(2, x).T for x in tensors_of(tup)], 1
     ),
     "compress": taking.compress,
@@ -228,7 +232,7 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
     "diagflat": matrices.diagflat,
     "diagonal": strided_views.diagonal,
     "dsplit": lambda ary, indices_or_sections: joining.split(of_rank("ary", ary, 3), indices_or_sections, 2),
-    "dstack": lambda tup: joining.concat([cube(x) for x in tensors_of(tup)], 2),
+    "dstack": lambda tup: joining.concatenated([cube(x) for x in tensors_of(tup)], 2),
     "empty_like": lambda prototype, /, dtype=None, order="K", subok=True, shape=None, *, device=None: (
         made_like(empty, order, "prototype", prototype, dtype, device, shape)
     ),
@@ -294,7 +298,7 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
     "triu_indices_from": lambda arr, k=0: np.triu_indices_from(shadow(arr), k),
     "unstack": joining.unstack,
     "vsplit": lambda ary, indices_or_sections: joining.split(of_rank("ary", ary, 2), indices_or_sections, 0),
-    "vstack": lambda tup, *, dtype=None, casting="same_kind": joining.concat(
+    "vstack": lambda tup, *, dtype=None, casting="same_kind": joining.concatenated(
         [leading(2, x) for x in tensors_of(tup, dtype, casting)], 0
     ),
     "where": choosing.where,
