@@ -20,7 +20,7 @@ from dask.array.dispatch import concatenate_lookup, take_lookup, to_numpy_dispat
 from dask.base import tokenize
 from dask.sizeof import sizeof
 from distributed import Client
-from helpers import ADAPTERS, check_same, on_one_adapter, run_python
+from helpers import ADAPTERS, check_same, on_one_adapter, random_bytes, run_python
 from hypothesis import given
 from hypothesis import strategies as st
 from moving import numbered
@@ -184,6 +184,75 @@ def test_parts_are_assigned(device: wg.Device) -> None:
     x[1:5, ::-2] = 7
     x[::3] = x[1]
     check(x.compute(scheduler="synchronous"), array)
+
+
+VALUES: dict[str, Callable[[NDArray[Any]], Any]] = {
+    "tensor": wg.asarray,
+    "view": lambda array: wg.asarray(array[::-1])[::-1],
+    "element": lambda array: wg.asarray(array)[0],
+    "array": lambda array: array,
+    "number": lambda array: array[0].item(),
+    "dask of tensors": lambda array: da.from_array(array, chunks=1).map_blocks(wg.asarray),
+    "dask of arrays": lambda array: da.from_array(array, chunks=2),
+}
+INDICES: dict[str, Callable[[Any], Any]] = {
+    "slice": lambda lib: np.s_[1:4:2],
+    "reversed": lambda lib: np.s_[4:2:-1],
+    "integers": lambda lib: [0, 5],
+    "mask": lambda lib: np.array([1, 0, 0, 0, 0, 1], bool),
+    "dask mask": lambda lib: lib.asarray([True, False, False, False, True, False]),
+}
+
+
+@pytest.mark.parametrize("index", INDICES)
+@pytest.mark.parametrize("value", VALUES)
+def test_assigned_values_may_be_tensors(device: wg.Device, value: str, index: str) -> None:
+    """To chunks of NumPy's arrays and of tensors, which stay what they are."""
+    for dtype in ("bool", "uint8", "int64", "float32"):
+        for backed in (False, True):
+            array = np.arange(6).astype(dtype)
+            x: Any = da.from_array(array.copy(), chunks=4)
+            x = x.map_blocks(wg.asarray) if backed else x
+            new = np.array([0, 1] if dtype == "bool" else [7, 8], dtype)
+            expected = new[0] if value in ("element", "number") else new
+            if index == "dask mask" and expected.ndim:
+                continue  # Dask itself refuses values with dimensions there
+            x[INDICES[index](da)] = VALUES[value](new)
+            array[INDICES[index](np)] = expected
+            found = x.compute(scheduler="synchronous")
+            assert isinstance(found, wg.Tensor if backed else np.ndarray)
+            check_same(np.asarray(found), array)
+
+
+def test_floats_in_a_tensor_are_not_assigned_to_integers(device: wg.Device) -> None:
+    x: Any = da.from_array(np.arange(6), chunks=3)
+    for function in (np.isnan, np.isinf):
+        assert not function(wg.asarray(np.arange(6), device=device)).any()
+        with pytest.raises(wg.ComputationRefused, match=f"^numpy.{function.__name__}: .*nothing is computed"):
+            function(wg.ones(2, "float32", device=device))
+    with pytest.raises(wg.ComputationRefused, match="nothing is computed"):
+        x[1:3] = wg.ones(2, "float32", device=device)
+    assert x.compute(scheduler="synchronous").tolist() == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "complex128"])
+def test_stores_get_the_elements_of_tensors(device: wg.Device, tmp_path: Path, dtype: str) -> None:
+    """Chunks of a store that one tensor covers, or several."""
+    bits = random_bytes(54 * np.dtype(dtype).itemsize)
+    array = (bits & 1 if dtype == "bool" else bits).view(dtype).reshape(6, 9)
+    x: Any = da.from_array(array, chunks=(3, 4)).map_blocks(wg.asarray)
+    x.to_zarr(tmp_path / "made.zarr")
+    made: Any = zarr.open_array(tmp_path / "made.zarr", mode="r")
+    assert made.chunks == (3, 4)
+    targets: list[Any] = [
+        zarr.create_array({}, shape=array.shape, dtype=array.dtype, chunks=chunks)
+        for chunks in ((3, 4), (6, 9), (2, 2))
+    ]
+    targets += [np.zeros_like(array), wg.zeros(array.shape, dtype, device=device)]
+    for target in targets:
+        da.store(x, target, scheduler="synchronous")
+    for stored in (made, *targets):
+        check_same(np.asarray(stored[:]), array)
 
 
 def test_tensors_among_dask_arrays_are_chunks(device: wg.Device) -> None:

@@ -183,3 +183,36 @@ def test_shapes_and_identity_are_compared(device: wg.Device) -> None:
     x, _ = both(numbered((3, 4, 2), "int16"))
     assert x.equals(x.copy(deep=False))
     assert not x.equals(x[1:])
+
+
+@on_one_adapter
+@pytest.mark.filterwarnings("ignore::zarr.errors.ZarrUserWarning", "ignore::FutureWarning")
+def test_stores_get_what_they_get_of_arrays(device: wg.Device) -> None:
+    """Bytes of every chunk; NaNs among the elements."""
+    zarr = pytest.importorskip("zarr", reason="xarray's stores are Zarr's")
+    for dtype in [*DTYPES, "datetime64[ns]"]:
+        array = numbered((3, 4, 2), dtype)
+        if array.dtype.kind == "f":
+            array[1, 2] = np.nan
+        stores: list[dict[str, Any]] = [{}, {}, {}]
+        x, expected = both(array)
+        for store, each in zip(stores, (x, x.chunk(z=2), expected.chunk(z=2)), strict=True):
+            held = zarr.storage.MemoryStore(store)
+            each.to_dataset().to_zarr(held, encoding={"v": {"chunks": (2, 4, 2)}}, consolidated=False)
+            each[:2].to_dataset().drop_vars("y").to_zarr(held, region={"z": slice(1, 3)}, safe_chunks=False)
+            each.to_dataset().to_zarr(held, append_dim="z", safe_chunks=False, consolidated=False)
+            store_bytes = {key: value.to_bytes() for key, value in store.items()}
+            store.clear()
+            store.update(store_bytes)
+        assert stores[0] == stores[1] == stores[2]
+        assert len(stores[0]) > 5
+
+
+@on_one_adapter
+def test_encodings_that_compute_are_refused(device: wg.Device) -> None:
+    x, _ = both(numbered((3, 4, 2), "float32"))
+    for encoding in ({"scale_factor": 2.0}, {"dtype": "float64"}, {"_FillValue": 3.0}):
+        store: dict[str, Any] = {}
+        with pytest.raises(wg.ComputationRefused, match=r"computed|converted"):
+            x.to_dataset().to_zarr(store, encoding={"v": encoding})
+        assert not [key for key in store if key.startswith("v/c")]

@@ -1,7 +1,7 @@
 """Zarr arrays read into tensors, and written from them, on any GPU. Needs the extra `zarr`.
 
-After `enable()`, reading a Zarr array returns a tensor. Zarr's own codecs decode and encode chunks in host
-memory.
+Zarr arrays take tensors wherever they take arrays of NumPy. After `enable()`, reading a Zarr array returns a
+tensor. Zarr's own codecs decode and encode chunks in host memory.
 """
 
 from __future__ import annotations
@@ -237,6 +237,17 @@ class NDBuffer(cpu.NDBuffer):
 
 
 register_ndbuffer(NDBuffer, NAME)
+
+
+def buffer_of(cls: type[cpu.NDBuffer], ndarray_like: Any) -> cpu.NDBuffer:
+    """Return Zarr's buffer of an array, or this module's of a tensor, whose elements Zarr cannot read."""
+    return (NDBuffer if isinstance(ndarray_like, Tensor) else cls)(ndarray_like)
+
+
+# Zarr passes each value to write to this method of the class in its configuration. Before it first looks up
+# that class it imports this module, by the entry point, so that tensors are written without `enable` too.
+# Another class under the name of Zarr's own would disable nested shards, for which Zarr compares the two.
+cpu.NDBuffer.from_ndarray_like = classmethod(buffer_of)  # type: ignore[assignment, method-assign]
 
 
 def current_task() -> Task | None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
-from wgslice.errors import ComputationRefused
+from wgslice.docstrings import documented
+from wgslice.errors import ComputationRefused, fitted
 
 REMEDY = (
     "tensors are moved, and nothing is computed on them: compute with x.numpy(), or with np.asarray(a) for "
@@ -181,8 +182,19 @@ class Uncomputed:
     def __contains__(self, value: object) -> NoReturn:
         refused(f"{type(value).__name__} in {type(self).__name__}")
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> NoReturn:
+    @documented(("NoReturn", "Nothing."), ("ComputationRefused", "Always."))
+    @fitted("x.numpy().all() computes it")
+    def all(self) -> NoReturn:
+        """Refuse to compute; `zarr.save` takes only arrays that have the method, and never calls it."""
+        refused("all")
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        """Refuse; but no integer is NaN or infinite, which Dask asks before it assigns a tensor."""
         called = "" if method == "__call__" else f".{method}"
+        if ufunc in (np.isnan, np.isinf) and not called and not options:
+            (x,) = cast("Any", inputs)
+            if x.dtype.kind in "biu":
+                return np.broadcast_to(np.False_, x.shape)
         refused(f"numpy.{ufunc.__name__}{called}")
 
     def __delitem__(self, key: Any) -> NoReturn:
