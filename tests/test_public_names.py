@@ -129,7 +129,7 @@ SIGNATURES = {
     wg.repeat: "(x, repeats, axis=None)",
     wg.flip: "(x, axis=None)",
     wg.moveaxis: "(x, source, destination)",
-    wg.stream: "(source, key, out=None, *, limit='256 MiB', progress=None, device=None)",
+    wg.stream: "(source, key, out=None, *, limit='256 MiB', progress=None, dtype=None, device=None)",
     wg.tile_offsets: "(shape, tile, overlap=0)",
     wg.broadcast_to: "(x, shape)",
     wg.reshape: "(x, shape)",

@@ -58,7 +58,9 @@ def check_target(out: Any, shape: tuple[int, ...], dtype: DType, source: Source)
     if tuple(out.shape) != shape:
         raise ValueError(f"out has shape {tuple(out.shape)}, the result {shape}: they must be equal")
     if native_dtype(np.dtype(out.dtype)) != dtype:
-        raise TypeError(f"out has dtype {out.dtype}, the source {dtype}: they must be equal")
+        raise TypeError(
+            f"out has dtype {out.dtype}, the result {dtype}: they must be equal; dtype= casts blocks"
+        )
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         raise ValueError("out cannot be written: a memory map is opened for writing by the mode 'r+'")
     if share_storage(out, source.array):

@@ -16,10 +16,12 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from wgslice.dialects.basic import Selection
-from wgslice.dtypes import native_array, native_dtype
+from wgslice.dtypes import AnyDType, DType, native_array, native_dtype
+from wgslice.errors import named
 from wgslice.layout import Layout
 from wgslice.streaming.walk import Dimension, Edges, Piece, Shares, Walk, block_nbytes, blocks_touched, counts
 from wgslice.tensors.placed import check_no_path, check_no_sequence
+from wgslice.tensors.tensor import Tensor
 
 PAGE_NBYTES = 4096  # of most systems; with larger pages, some are read in vain
 MAX_RUNS = 2**14  # of a part that are prefetched: 20 ms on 2 cores of an AMD EPYC
@@ -56,30 +58,60 @@ class Block(NamedTuple):
 
 
 class Source:
-    """An array-like to read boxes of; converted to an array unless it has shape, dtype and indexing."""
+    """An array-like to read boxes of; converted to an array unless it has shape, dtype and indexing.
 
-    def __init__(self, array: Any) -> None:
+    Some array-likes scale what they read, so that their own dtype is that of the file, not of their elements.
+    """
+
+    def __init__(self, array: Any, dtype: AnyDType = None) -> None:
         if not all(hasattr(array, name) for name in ("shape", "dtype", "__getitem__")):
             check_no_sequence(array)
             check_no_path("source", array)
             array = np.asarray(array)
+        if array.shape is None:
+            raise ValueError(
+                "the source has shape None, as empty datasets of HDF5: it has no elements to slice"
+            )
         self.array = array
         self.shape = tuple(map(int, array.shape))
-        self.dtype = native_dtype(np.dtype(array.dtype))
         # For each dimension the first index of each block; None without blocks.
         self.starts = block_starts(self.shape, getattr(array, "chunks", None))
+        self.read_dtype = native_dtype(self._first_dtype())
+        self.casts = dtype is not None  # what is read, to another dtype
+        self.dtype = native_dtype(np.dtype(dtype)) if self.casts else self.read_dtype
+        if self.starts is None:
+            self._check_dtype(self.read_dtype)
         # Absolute strides in bytes, in the file or memory of the source.
         if isinstance(array, np.ndarray):
             self.strides = [abs(stride) for stride in array.strides]
         else:
-            self.strides = [stride * self.dtype.itemsize for stride in Layout.packed(self.shape).strides]
+            self.strides = [stride * self.read_dtype.itemsize for stride in Layout.packed(self.shape).strides]
         # The dimensions in descending order of their strides.
         self.order = sorted(range(len(self.shape)), key=lambda axis: -self.strides[axis])
+
+    def _first_dtype(self) -> DType:
+        """The dtype of one element that is read; arrays in blocks are trusted, to read no block twice."""
+        if self.starts is not None or isinstance(self.array, np.ndarray | Tensor):
+            return np.dtype(self.array.dtype)
+        return np.asarray(self.array[tuple(slice(0, min(size, 1), 1) for size in self.shape)]).dtype
+
+    def _check_dtype(self, dtype: DType) -> None:
+        """Raise unless elements of a dtype that was read are those of the result, or are cast to them."""
+        if self.casts and not np.can_cast(dtype, self.dtype, "same_kind"):
+            raise TypeError(
+                f"dtype = {self.dtype}: NumPy's rule 'same_kind' does not cast to it the source's {dtype}"
+            )
+        if not self.casts and native_dtype(dtype) != self.dtype:
+            raise TypeError(
+                f"the source returned dtype {dtype}: must be {self.dtype}, as it named or returned first; "
+                f"dtype={dtype.name!r} accepts both"
+            )
 
     def read(self, piece: Piece) -> Block:
         """Read a box for upload."""
         part = self._part(piece)
         fetch(part)
+        part = self._cast(part)
         block = Block.in_place(part)
         if block is None:
             block = Block.copied(part, self.order)
@@ -90,19 +122,34 @@ class Source:
         """Read a box that is written without a GPU."""
         part = self._part(piece)
         fetch(part, wait=False)
-        return part
+        return self._cast(part)
 
     def _part(self, piece: Piece) -> NDArray[Any]:
         """Index the source by a box, and check the result: a view for arrays in memory."""
-        part = np.asarray(self.array[piece.box])
-        if part.shape != piece.sizes:
-            raise ValueError(
-                f"the source returned shape {part.shape} for the key {piece.box}: must be "
-                f"{piece.sizes}, as its own shape is {self.shape}"
-            )
-        if native_dtype(part.dtype) != self.dtype:
-            raise TypeError(f"the source returned dtype {part.dtype}: must be its own dtype {self.dtype}")
+        given = self.array[piece.box]
+        with named("stream"):
+            if np.ma.is_masked(given):
+                raise ValueError(
+                    f"the source returned masked elements for the key {piece.box}: a result has no mask; "
+                    "variable.set_auto_mask(False) makes netCDF4 return what is stored, and "
+                    "array.filled(value) replaces masked elements"
+                )
+            part = np.asarray(given)
+            if part.shape != piece.sizes:
+                raise ValueError(
+                    f"the source returned shape {part.shape} for the key {piece.box}: must be "
+                    f"{piece.sizes}, as its own shape is {self.shape}"
+                )
+            self._check_dtype(part.dtype)
         return part
+
+    def _cast(self, part: NDArray[Any]) -> NDArray[Any]:
+        """Cast a part to the dtype of the result; byte order stays for copies to convert."""
+        if native_dtype(part.dtype) == self.dtype:
+            return part
+        cast = part.astype(self.dtype)
+        release(part)
+        return cast
 
     def walk(self, selection: Selection, tiles: Sequence[Edges] | None, shares: Shares) -> Walk:
         """The walk of a window, not empty, into a target with block edges `tiles`."""
@@ -117,7 +164,7 @@ class Source:
 
     def _read_nbytes(self, dimensions: Sequence[Dimension]) -> int:
         """Bytes of memory per element while it is read: for memory maps, its share of the touched pages."""
-        run_nbytes, elements = self.dtype.itemsize, 1
+        run_nbytes, elements = self.read_dtype.itemsize, 1
         for axis in reversed(self.order):
             _, count, _ = dimensions[axis].read(0, dimensions[axis].size)
             distance = dimensions[axis].read_step * self.strides[axis]
@@ -126,7 +173,8 @@ class Source:
                 break
             run_nbytes += (count - 1) * distance
             elements *= count
-        return max(self.dtype.itemsize, run_nbytes // elements if mapped(self.array) is not None else 0)
+        whole_nbytes = max(self.dtype.itemsize, self.read_dtype.itemsize)
+        return max(whole_nbytes, run_nbytes // elements if mapped(self.array) is not None else 0)
 
     def _dimension(self, axis: int, item: int | range, tiles: Edges | None) -> Dimension:
         """One dimension of the source under a window."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import MAX_RANK
 from wgslice.dialects.basic import Selection, basic_index
+from wgslice.dtypes import AnyDType
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import AnyDevice, Device, checked_device
 from wgslice.gpu.protocols import Buffer
@@ -182,6 +183,7 @@ def stream(
     *,
     limit: SupportsIndex | str = "256 MiB",
     progress: Callable[[float, str], None] | None = None,
+    dtype: AnyDType = None,
     device: AnyDevice = None,
 ) -> Any:
     """Slice an array that exceeds GPU or host memory, block by block into another.
@@ -194,11 +196,11 @@ def stream(
     ----------
     source : array_like
         Any array with `shape`, `dtype` and NumPy's basic indexing by slices: a memory map, an array of Zarr,
-        HDF5 or Dask, or any other.
+        HDF5 or Dask, a variable of netCDF4, the `dataobj` of a NIfTI image in nibabel, or any other.
     key : int, slice, Ellipsis, None, a tuple of them, or Selection
         NumPy's basic index.
     out : array_like or Tensor, optional
-        The target, of the result's shape and the source's dtype: anything that accepts blocks by
+        The target, of the result's shape and dtype: anything that accepts blocks by
         ``out[slices] = block``, such as a memory map or an array of Zarr, or a tensor. A new array in this
         machine's memory by default.
     limit : int or str
@@ -206,6 +208,10 @@ def stream(
         ``2**28``. The source, the target and the device itself are not counted.
     progress : callable, optional
         Called after each block with the fraction done, 0 to 1, and a text such as "1.0 MiB of 4.0 MiB".
+    dtype : dtype_like, optional
+        Dtype of the result, to which NumPy casts each block by its rule ``"same_kind"``. By default that of
+        the elements which the source returns: where it scales them, as nibabel and netCDF4 do, that is not
+        `source.dtype`. A source without chunks is asked for one element first.
     device : Device or str, optional
         A device, or a part of an adapter's name or backend. By default the device of `out` where that is a
         tensor, else `default_device()`.
@@ -222,7 +228,10 @@ def stream(
     ValueError, TypeError
         The limit is invalid or below 1 KiB, the rank is above 8, the dtype is not of 1, 2, 4, 8 or 16 bytes,
         `out` differs in shape or dtype, cannot be written, or overlaps the source in memory, in its file or
-        in its store, or its device is not `device`. `out` is unchanged then.
+        in its store, or its device is not `device`, or elements are not cast to `dtype`. `out` is unchanged
+        then.
+    ValueError
+        The source has no shape, or a block has masked elements.
     OutOfDeviceMemory, DeviceLostError
         The device has too little memory left, or is lost.
 
@@ -246,7 +255,7 @@ def stream(
            [32, 33]])
     """
     with named("stream"):
-        opened = Source(source)
+        opened = Source(source, dtype)
         if len(opened.shape) > MAX_RANK:
             raise ValueError(f"the source has rank {len(opened.shape)}: the rank must be 0 to {MAX_RANK}")
     try:
