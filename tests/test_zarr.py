@@ -290,6 +290,18 @@ DOORS: dict[str, Callable[[dict[str, Any], Any], Any]] = {
     "big-endian": lambda s, x: written(
         zarr.create_array(s, shape=(7, 6), dtype=x.dtype.newbyteorder(">"), chunks=(7, 6)), "basic", ..., x
     ),
+    "nested shards": lambda s, x: written(
+        of_array(
+            s,
+            x,
+            chunks=(8, 8),
+            serializer=ShardingCodec(chunk_shape=(4, 4), codecs=[ShardingCodec(chunk_shape=(2, 2))]),
+            compressors=None,
+        ),
+        "basic",
+        ...,
+        x,
+    ),
     "uncompressed": lambda s, x: zarr.create_array(s, data=x, chunks=(7, 6), compressors=None),
 }
 
@@ -305,6 +317,15 @@ def test_every_door_takes_tensors(writing: wg.Device, door: str) -> None:
         DOORS[door](stores[1], array.copy())
         x[...] = 1  # which no store sees
         check_same_stores(*stores)
+
+
+@on_one_adapter
+def test_parts_of_nested_shards_are_read_without_enabling(device: wg.Device) -> None:
+    """Zarr refuses these with any class of buffers but its own."""
+    store: dict[str, Any] = {}
+    array = random_bits((7, 6), "float32")
+    DOORS["nested shards"](store, wg.asarray(array, device=device))
+    check_same(np.asarray(zarr.open_array(store)[2:5, 1:3]), array[2:5, 1:3].copy())
 
 
 @on_one_adapter

@@ -9,7 +9,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -92,7 +92,7 @@ class Source:
     def _first_dtype(self) -> DType:
         """The dtype of one element that is read; arrays in blocks are trusted, to read no block twice."""
         if self.starts is not None or isinstance(self.array, np.ndarray | Tensor):
-            return np.dtype(self.array.dtype)
+            return cast("DType", np.dtype(self.array.dtype))
         return np.asarray(self.array[tuple(slice(0, min(size, 1), 1) for size in self.shape)]).dtype
 
     def _check_dtype(self, dtype: DType) -> None:
@@ -147,9 +147,9 @@ class Source:
         """Cast a part to the dtype of the result; byte order stays for copies to convert."""
         if native_dtype(part.dtype) == self.dtype:
             return part
-        cast = part.astype(self.dtype)
+        converted = part.astype(self.dtype)
         release(part)
-        return cast
+        return converted
 
     def walk(self, selection: Selection, tiles: Sequence[Edges] | None, shares: Shares) -> Walk:
         """The walk of a window, not empty, into a target with block edges `tiles`."""
