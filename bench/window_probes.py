@@ -11,7 +11,7 @@ from wgslice.layout import Layout
 from wgslice.plans.kernels import EXTRACTING, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.problem import PlanContext
 from wgslice.plans.profiles import CostClass, Limits, windows_class
-from wgslice.plans.sized import SizedDispatch, SizedWindows, sized_class
+from wgslice.plans.sized import ENDS, SizedDispatch, SizedWindows, sized_class
 from wgslice.plans.sized_strategies import extract_sized_planner
 from wgslice.plans.steps import Dispatch
 from wgslice.plans.window_problem import WindowProblem
@@ -83,18 +83,25 @@ class SizedProbe(NamedTuple):
 
     width_nbytes: int  # an element
     apart: bool = False  # whether elements of a row are apart
-    kernel: Kernel = Kernel.SIZED_WINDOWS
-    ends: bool = False
+    ends: bool = False  # whether it takes the ends of rows alone, which are apart in the batch
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel of the cost class."""
+        return self.work.kernel
 
     @property
     def work(self) -> CostClass:
         """The cost class."""
+        if self.ends:
+            return ENDS
         in_words = self.width_nbytes % WORD_NBYTES == 0
         return sized_class(self.width_nbytes, apart=self.apart, in_words=in_words)
 
     def steps(self, nbytes: int, limits: Limits) -> Sequence[SizedDispatch]:
         """Return dispatches that copy about `nbytes`, of long rows and of short ones."""
-        return [self.step(row_nbytes, nbytes, limits) for row_nbytes in (LONG_NBYTES, SHORT_NBYTES)]
+        lengths = (SHORTEST_NBYTES,) if self.ends else (LONG_NBYTES, SHORT_NBYTES)
+        return [self.step(row_nbytes, nbytes, limits) for row_nbytes in lengths]
 
     def step(self, row_nbytes: int, nbytes: int, limits: Limits) -> SizedDispatch:
         """Return the dispatch on windows below each other, with rows of about `row_nbytes`."""
@@ -104,7 +111,7 @@ class SizedProbe(NamedTuple):
         tensor = Layout.packed((count * ROWS, row * distance + GAP_NBYTES))
         number = np.arange(count)
         sizes = np.stack([np.full(count, ROWS), row - number % 2], axis=1)
-        starts = np.arange(count) * (ROWS * row)
+        starts = -(-np.arange(count) * (ROWS * (row + self.ends)) // WIDEST_NBYTES) * WIDEST_NBYTES
         windows = SizedWindows(
             (sizes - 1) * np.array([1, distance]) + 1,
             (1, distance),
@@ -115,19 +122,20 @@ class SizedProbe(NamedTuple):
             4,
             True,
             None,
-            -(-starts // WIDEST_NBYTES) * WIDEST_NBYTES,
-            np.stack([sizes[:, 1], np.ones(count, np.int64)], axis=1),
+            starts + self.ends,
+            np.stack([sizes[:, 1] + self.ends, np.ones(count, np.int64)], axis=1),
         )
-        batch = Layout.packed((count * (ROWS * row + WIDEST_NBYTES),))
+        batch = Layout.packed((count * (ROWS * (row + self.ends) + WIDEST_NBYTES),))
         planner = extract_sized_planner(windows)
         plan = planner(tensor, batch, self.width_nbytes, PlanContext(limits))
-        return next(step for step in plan.steps if isinstance(step, SizedDispatch))
+        return next(step for step in plan.steps if isinstance(step, SizedDispatch) and step.work == self.work)
 
 
 def sized_probes() -> Iterator[SizedProbe]:
     """Yield the probes of the cost classes of windows of different sizes."""
     yield from (SizedProbe(width) for width in (1, 4))
     yield from (SizedProbe(width, apart=True) for width in (1, 2, 4, 8, 16))
+    yield SizedProbe(1, ends=True)
 
 
 def window_probes() -> Iterator[WindowProbe]:

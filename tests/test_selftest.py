@@ -77,6 +77,7 @@ FAULTS = {
     ],
     "words": [
         Fault(Kernel.SIZED_WINDOWS, "one row for all", "run_row + row_in_run, added)", "run_row, added)"),
+        Fault(Kernel.SIZED_ENDS, "a missing last word", "max(word + 1u, stop / 4u)", "word + 1u + stop"),
         Fault(
             Kernel.ROW_ENDS,
             "a missing tail",

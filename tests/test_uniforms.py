@@ -16,7 +16,7 @@ from planning import USUAL, constants_of, only_dispatch, planned_copy, preferrin
 
 from bench.probes import probes
 from wgslice.layout import Layout
-from wgslice.plans.kernels import OF_INDICES, OF_WINDOWS, Kernel
+from wgslice.plans.kernels import OF_INDICES, OF_SIZED_WINDOWS, OF_WINDOWS, Kernel
 from wgslice.shaders import (
     copy_dtype,
     divider,
@@ -58,7 +58,7 @@ def test_the_wgsl_struct_is_the_hosts_dtype(kernel: Kernel) -> None:
     name, host = ("Windows", windows_dtype) if kernel in OF_WINDOWS else ("Copy", copy_dtype)
     if kernel in OF_INDICES:
         name, host = "Indexed", indexed_dtype
-    if kernel is Kernel.SIZED_WINDOWS:
+    if kernel in OF_SIZED_WINDOWS:
         name, host = "Sized", sized_dtype
     struct, nbytes, _ = placed(Translator(kernel_module(kernel)).types[name])
     fields, of_host = dict(struct.fields or {}), dict(host.fields or {})

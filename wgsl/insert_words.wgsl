@@ -40,10 +40,8 @@ fn gather_word(row: TensorRow, position: u32) -> u32 {
 fn insert_words(own: Invocation) {
     let rows = copy.count * copy.window_size;
     let piece = find_piece(invocation_number(own.group, own.groups, own.index), rows);
-    if (is_left_over(piece, rows)) {
-        return;
-    }
-    let row = find_tensor_row(piece.row, 16u);
+    // Surplus invocations write no word: after a return, OpenGL of Mesa 26.1 may not end loops in loops.
+    let row = find_tensor_row(min(piece.row, rows - 1u), 16u);
     let extent = row.extent;
     let first = extent.start / 4u + piece.number * each;
     var start = max(extent.start, first * 4u);
@@ -53,7 +51,7 @@ fn insert_words(own: Invocation) {
         start = select(max(extent.start, behind * 4u), extent.start, piece.number == 0u);
         stop = select(min(extent.stop, extent.whole_unit * 16u), extent.stop, piece.number + 1u == copy.pieces);
     }
-    write_bytes(row, start, stop);
+    write_bytes(row, start, select(stop, 0u, is_left_over(piece, rows)));
 }
 
 // The first word behind the whole blocks of a row.
@@ -98,9 +96,4 @@ fn won_bytes(row: TensorRow, base: u32) -> u32 {
         won = insertBits(won, select(0u, 0xffffffffu, wins(row.winner + index, row.window)), i * 8u, bytes * 8u);
     }
     return won;
-}
-
-// A mask of the bytes before `stop` of a word.
-fn below_byte(stop: u32) -> u32 {
-    return select((1u << (stop * 8u % 32u)) - 1u, 0xffffffffu, stop >= 4u);
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from wgslice.plans.kernels import MASKING, OF_INDICES, OF_WINDOWS, UNITS, Kernel
+from wgslice.plans.kernels import MASKING, OF_INDICES, OF_SIZED_WINDOWS, OF_WINDOWS, UNITS, Kernel
 from wgslice.plans.steps import UNIT_GRIDS
 from wgslice.shaders import entry_point, module_name
 
@@ -26,11 +26,11 @@ USE = re.compile(r"(?<![.\w])[a-zA-Z_]\w*+(?! *:)\(?")
 
 
 def shared_files(kernel: Kernel) -> tuple[str, ...]:
-    """Return the shared files that a kernel may use; three of them declare different uniform blocks."""
+    """Return the shared files that a kernel may use; four of them declare different uniform blocks."""
     if kernel is Kernel.SLICE1:
         return ()  # complete in itself, as the specification
-    if kernel is Kernel.SIZED_WINDOWS:
-        return "common", "windows", "blocks"
+    if kernel in OF_SIZED_WINDOWS:
+        return "common", "windows", "sized", "words", "blocks"
     if kernel in OF_WINDOWS:
         return "common", "windows", "insertions", "words", "blocks", "window_blocks"
     if kernel in OF_INDICES:

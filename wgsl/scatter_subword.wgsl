@@ -3,8 +3,8 @@
 //   invocation n  ->  the elements of piece n (see IndexedPiece)
 //
 // Words are shared with other invocations or with bytes outside the output, so the target is atomic: an invocation
-// writes only the bits of its own elements. Needs striped pieces: contiguous ones repeat elements, and two concurrent
-// writes of the same bits would corrupt them.
+// writes only the bits of its own elements; of equal indices, one value stays. Needs striped pieces: contiguous ones
+// repeat elements, and invocations that write the same bits take turns.
 
 override element_bytes: u32 = 1u; // bytes per element: 1 or 2
 

@@ -6,100 +6,15 @@
 //   unit          ->  consecutive rows of a run, which the last of its blocks may exceed
 //
 // An invocation owns whole blocks inside of a run, and shares the first and the last with other runs or with bytes
-// outside all windows: it writes words of these. Words that two runs of a dispatch share are written in phases: of a run
-// that begins at byte q > 0 of a word, another dispatch copies that word, since several runs may end and begin in it.
+// outside all windows: it writes words of these. Words that runs of a dispatch may share are left to sized_ends.
 
-// A place is a byte from the start of a binding. A row is contiguous in the target; a run is one or more rows of a window
-// that follow one another without gaps in the target. The table has `columns` words for each window, then one for each
-// workgroup and one more: the window of its first piece.
-struct Sized {
-    fill: vec4<u32>, // the value outside of the tensor, repeated
-    count: u32,      // windows
-    pieces: u32,     // of all windows
-    rank: u32,       // dimensions before those of a row
-    columns: u32,    // words of the table per window
-    offsets: u32,    // offsets per window, where they are in device memory
-    phases: u32,     // bits q of 1 to 3: first words of runs that begin at byte q; 0: all else; 1: all, if no runs share words
-    unused_0: u32,   // padding to 16 bytes
-    unused_1: u32,   // padding to 16 bytes
-}
-
-@group(0) @binding(0) var<uniform> copy: Sized;
-@group(0) @binding(3) var<storage, read> table: array<u32>;
-
-// Columns of the table. A divisor is followed by its multiplier and its shift.
-const FIRST_PIECE: u32 = 0u; // pieces of all windows before
-const PIECES: u32 = 1u;      // divisor: pieces per unit
-const EACH: u32 = 4u;        // blocks per piece
-const UNITS: u32 = 5u;       // divisor: units per run
-const UNIT_BYTES: u32 = 8u;  // of all units of a run but its last
-const RUN_ROWS: u32 = 9u;    // rows per run
-const ROW_BYTES: u32 = 10u;  // divisor: bytes per row
-const SOURCE: u32 = 13u;     // place of the first element, modulo 2^32
-const TARGET: u32 = 14u;     // place of the first element, modulo 2^32
-const DISTANCE: u32 = 15u;   // source places between elements of a row, modulo 2^32
-const NUMBER: u32 = 16u;     // window index, among all windows
-const LOW: u32 = 17u;        // bytes of a row before those inside of the tensor
-const HIGH: u32 = 18u;       // bytes of a row up to the end of those
-const DIMENSIONS: u32 = 19u; // COLUMNS words for each: divisor, the rows per index; source and target places per index, and
-const COLUMNS: u32 = 7u;     // the first index inside of the tensor and one past the last
+const PIECES: u32 = 1u;     // column: divisor, pieces per unit
+const EACH: u32 = 4u;       // column: blocks per piece
+const UNITS: u32 = 5u;      // column: divisor, units per run
+const UNIT_BYTES: u32 = 8u; // column: bytes of all units of a run but its last
 
 override element_bytes: u32 = 4u; // bytes per element, where they are apart in the source: 1, 2, 4, 8 or 16
 override apart: bool = false;     // whether elements of a row are apart, or reversed, in the source
-override filled: bool = false;    // whether some window extends outside of the tensor
-override placed: u32 = 0u;        // side with offsets in device memory: 1 the source, 2 the target, 0 neither
-
-// A row, as bytes.
-struct SizedRow {
-    source: u32, // place of its first element, modulo 2^32
-    start: u32,  // place of its first byte in the target
-    low: u32,    // first byte inside of the tensor, from the row's start
-    high: u32,   // one past the last
-}
-
-// The position in the table of the window that has piece n, among those of a workgroup.
-fn find_window(n: u32, group: u32) -> u32 {
-    let of_groups = copy.count * copy.columns;
-    var window = table[of_groups + group];
-    var stop = table[of_groups + group + 1u] + 1u;
-    while (stop - window > 1u) {
-        let middle = (window + stop) / 2u;
-        let is_later = table[middle * copy.columns + FIRST_PIECE] > n;
-        window = select(middle, window, is_later);
-        stop = select(stop, middle, is_later);
-    }
-    return window * copy.columns;
-}
-
-// The places that a window's offsets in device memory add, if there are some.
-fn offset_places(window: u32) -> u32 {
-    var places = 0u;
-    let first = window + DIMENSIONS + copy.rank * COLUMNS;
-    var number = table[window + NUMBER] * copy.offsets;
-    for (var column = first; column < first + 2u * copy.offsets; column += 2u) { // the greatest offset, places per index
-        places += u32(clamp(read_offset(number), 0, bitcast<i32>(table[column]))) * table[column + 1u]; // modulo 2^32
-        number++;
-    }
-    return places;
-}
-
-fn find_sized_row(window: u32, number: u32, added: u32) -> SizedRow {
-    var row = SizedRow(table[window + SOURCE], table[window + TARGET], table[window + LOW], table[window + HIGH]);
-    row.source += select(0u, added, placed == 1u);
-    row.start += select(0u, added, placed == 2u);
-    var rest = number;
-    // A loop that counts to copy.rank, or an `if` of uniforms alone: lavapipe of Mesa 22.3 compiles at each dispatch.
-    let first = window + DIMENSIONS;
-    for (var column = first; column < first + copy.rank * COLUMNS; column += COLUMNS) {
-        let c = divide(rest, table[column + 1u], table[column + 2u]);
-        rest -= c * table[column];
-        row.source += c * table[column + 3u]; // modulo 2^32
-        row.start += c * table[column + 4u];
-        let inside = !filled || (c >= table[column + 5u] && c < table[column + 6u]);
-        row.high = select(row.low, row.high, inside);
-    }
-    return row;
-}
 
 // The 16 bytes at byte `position` of a row, at least -15, whose elements are apart; bytes outside of the row are arbitrary.
 fn gathered_block(row: SizedRow, position: u32, distance: u32) -> vec4<u32> {
@@ -133,12 +48,12 @@ fn is_outside(block: u32, low: u32, high: u32) -> bool {
     return block * 16u + 16u <= low || block * 16u >= high;
 }
 
-// Writes the bytes from `start` to before `stop` of a block, without those of a first word that is of another phase.
+// Writes the bytes from `start` to before `stop` of a block, without those of words that runs may share.
 fn write_words(block: u32, value: vec4<u32>, start: u32, stop: u32) {
     let base = block * 16u;
     let inside = mask(clamp(start, base, base + 16u) - base, clamp(stop, base, base + 16u) - base);
     for (var i = 0u; i < 4u; i++) {
-        if ((inside[i] & select(0xffu, 0xffffffffu, copy.phases != 0u)) != 0u) {
+        if (inside[i] > select(0xfffffffeu, 0u, copy.own_words != 0u)) {
             target_blocks[block][i] = (target_blocks[block][i] & ~inside[i]) | (value[i] & inside[i]);
         }
     }
@@ -170,9 +85,7 @@ fn sized_windows(own: Invocation) {
     let begin = max(start, first * 16u);
     let unit_stop = min(end, (unit_start + table[window + UNIT_BYTES] + 15u) / 16u * 16u);
     let piece_stop = min(unit_stop, (first + table[window + EACH]) * 16u);
-    let first_word = select(begin, min(end, (start + 3u) / 4u * 4u), extractBits(copy.phases, start % 4u, 1u) == 1u);
-    let own_stop = select(piece_stop, first_word, copy.phases > 1u); // no `if`, as in find_sized_row
-    let stop = select(own_stop, 0u, number >= copy.pieces);
+    let stop = select(piece_stop, 0u, number >= copy.pieces);
     var head = vec4(0u);
     var value = vec4(0u);
     var place = begin;

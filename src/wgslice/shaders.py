@@ -182,7 +182,11 @@ def fill_sized(block: Block, step: SizedDispatch) -> Sequence[int]:
     block["offsets"] = 0 if step.device is None else len(step.device.strides_nbytes)
     block["fill"] = np.frombuffer(step.boxes.fill or bytes(WIDEST_NBYTES), "<u4")
     block["count"], block["columns"] = len(step.boxes.numbers), step.columns
-    block["pieces"], block["rank"], block["phases"] = step.pieces.total, step.boxes.rank - 1, step.phases
+    block["pieces"], block["rank"], block["own_words"] = (
+        step.pieces.total,
+        step.boxes.rank - 1,
+        step.own_words,
+    )
     return ()
 
 
@@ -243,12 +247,12 @@ def window_constants(step: WindowDispatch) -> dict[str, int]:
 
 
 def sized_constants(step: SizedDispatch) -> dict[str, int]:
-    """The constants of the kernel of windows of different sizes, by their names."""
+    """The constants of the kernels of windows of different sizes, by their names."""
     return {
         "offset_bytes": step.device.windows.offset_nbytes if step.device else 8,
         "offset_signed": step.device.windows.offset_signed if step.device else True,
         "picked": False,
-        "element_bytes": step.element_nbytes if step.apart else 4,
+        "element_bytes": step.element_nbytes if step.apart or step.kernel is Kernel.SIZED_ENDS else 4,
         "whole_words": step.in_words,
         "apart": step.apart,
         "filled": step.boxes.fill is not None,

@@ -167,7 +167,7 @@ class Buffer:
             found.append(self.spread(active, values))
         return tuple(found) if len(found) > 1 else found[0]
 
-    def spread(self, active: Numbers, values: Numbers) -> Numbers:
+    def spread(self, active: Numbers, values: NDArray[Any]) -> Numbers:
         """Return values of some invocations as an array over all."""
         if active.size == self.findings.invocations.size:
             return values
@@ -292,7 +292,7 @@ class Buffer:
         self.reach(words, 1)
         self.put(active, words, given, line, atomic=True)
 
-    def atomicXor(self, index: Value, value: Value, m: Mask, line: int) -> None:  # noqa: N802 -- WGSL's name
+    def atomicXor(self, index: Value, value: Value, m: Mask, line: int) -> Value:  # noqa: N802 -- WGSL's name
         active, words, slots = self.touched(index, m, line)
         changed = self.memory.changed
         assert changed is not None
@@ -307,7 +307,26 @@ class Buffer:
         overlap = (differing != any_of)[which]
         self.complain("race", line, active, overlap, words, "bits are changed by two invocations")
         changed[places] |= any_of
+        found = self.spread(active, self.memory.words[slots])
         self.memory.words[places] ^= differing
+        return found
+
+    def atomicCompareExchangeWeak(  # noqa: N802 -- WGSL's name
+        self, index: Value, compared: Value, value: Value, m: Mask, line: int
+    ) -> tuple[Value, Value]:
+        """Exchange in one invocation per word; in others the comparison fails, as WGSL allows."""
+        active, words, slots = self.touched(index, m, line)
+        self.reach(words, 1)
+        everyone = self.findings.invocations.shape
+        expected, given = (np.broadcast_to(each, everyone)[active] for each in (compared, value))
+        found = self.memory.words[slots]
+        exchanged = np.zeros(active.size, np.bool_)
+        exchanged[np.unique(slots, return_index=True)[1]] = True
+        exchanged &= found == expected
+        assert self.memory.changed is not None
+        self.memory.changed[slots[exchanged]] |= (found ^ given)[exchanged]
+        self.memory.words[slots[exchanged]] = given[exchanged]
+        return self.spread(active, found), self.spread(active, exchanged) != 0
 
     def atomicMax(self, index: Value, value: Value, m: Mask, line: int) -> None:  # noqa: N802 -- WGSL's name
         active, words, slots = self.touched(index, m, line)

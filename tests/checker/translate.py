@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 
 from checker.types import (
     BOOL,
+    EXCHANGE,
     I32,
     NUMBER,
     U32,
@@ -554,7 +555,8 @@ class Function:
         if name == "workgroupBarrier":
             return f"barrier({self.mask}, {self.line})", BOOL
         if isinstance(types[0], Pointer):
-            return f"_{types[0].buffer}.{name}({', '.join([*codes, self.mask, str(self.line)])})", U32
+            returned = EXCHANGE if name == "atomicCompareExchangeWeak" else U32
+            return f"_{types[0].buffer}.{name}({', '.join([*codes, self.mask, str(self.line)])})", returned
         if name == "select":
             return f"select({listed})", joined(types[0], types[1])
         if name in ("any", "all"):

@@ -34,6 +34,7 @@ class Pointer:
 Type: TypeAlias = Scalar | Tuple | Pointer
 
 U32, I32, BOOL, NUMBER = map(Scalar, ("u32", "i32", "bool", "number"))
+EXCHANGE = Tuple("exchange", (U32, BOOL), ("old_value", "exchanged"))  # what a compare-exchange returns
 
 
 def vector(size: int, of: Type) -> Tuple:

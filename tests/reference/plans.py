@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from reference import block_kernels, elements, grids
 from reference.indexed import trace_indexed
 from reference.memory import Bytes, Observed, Trace, Writes, bound, store
-from reference.sized import sized_windows
+from reference.sized import sized_kernels
 from reference.windows import trace_windows
 
 from wgslice.plans.indexed import IndexedDispatch
@@ -60,7 +60,7 @@ def trace(
     if isinstance(step, WindowDispatch):
         return trace_windows(step, source, target, offsets, winners)
     if isinstance(step, SizedDispatch):
-        return sized_windows(step, source, target, offsets)
+        return sized_kernels[step.kernel](step, source, target, offsets)
     if isinstance(step, IndexedDispatch):
         return trace_indexed(step, source, target, offsets, winners)
     assert isinstance(step, Dispatch)

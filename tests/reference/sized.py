@@ -1,7 +1,8 @@
-"""The reference implementation of `sized_windows`: one piece after the other, as an invocation copies it."""
+"""Reference implementations of `sized_windows` and `sized_ends`: one piece after the other."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import NamedTuple
 
@@ -61,7 +62,7 @@ class Copier:
         self.offsets = None
         if offsets is not None:
             self.offsets = in_32_bits(offsets).tolist()
-        self.writes: list[tuple[int, bytes, int]] = []  # word, its bytes, and the invocation
+        self.writes: list[tuple[int, bytes, int]] = []  # unit, its bytes, and the invocation
 
     def added(self, words: list[int]) -> int:
         """The places that offsets in device memory add."""
@@ -109,23 +110,26 @@ class Copier:
         return value
 
     def write(self, place: int, values: Bytes, n: int) -> None:
-        """Write bytes from a place on: whole words, and parts of the words that are of this phase."""
+        """Write bytes from a place on: whole words, and parts of words where runs share none."""
         stop = place + len(values)
         for word in range(place // WORD_NBYTES, -(-stop // WORD_NBYTES)):
             begin, end = max(place, word * WORD_NBYTES), min(stop, (word + 1) * WORD_NBYTES)
-            if begin > word * WORD_NBYTES and not self.block["phases"]:
+            if end - begin < WORD_NBYTES and not self.block["own_words"]:
                 continue
             kept = self.target.elements(np.array([word], np.uint32), WORD_NBYTES, np.array([n], np.uint32))
             found = kept.view(np.uint8).copy()
             found[begin % WORD_NBYTES : end - word * WORD_NBYTES] = values[begin - place : end - place]
             self.writes.append((word, found.tobytes(), n))
 
-    def copy(self, n: int) -> None:
-        """One invocation."""
+    def window(self, n: int) -> list[int]:
+        """The row of the table with the window of an invocation."""
         group = n // self.step.share.workgroup_size
         first, last = self.of_groups[group : group + 2]
-        window = max(w for w in range(first, last + 1) if self.table[w][0] <= n)
-        words = self.table[window]
+        return self.table[max(w for w in range(first, last + 1) if self.table[w][0] <= n)]
+
+    def copy(self, n: int) -> None:
+        """One invocation of `sized_windows`."""
+        words = self.window(n)
         fixed, added = Columns(*words[:FIXED_COLUMNS]), self.added(words)
         unit, number = divmod(n - fixed.first_piece, fixed.pieces)
         run, unit_in_run = divmod(unit, fixed.units)
@@ -137,9 +141,6 @@ class Copier:
         begin = max(start, block * WIDEST_NBYTES)
         unit_stop = min(end, -(-(unit_start + fixed.unit_bytes) // WIDEST_NBYTES) * WIDEST_NBYTES)
         stop = min(unit_stop, (block + fixed.each) * WIDEST_NBYTES)
-        if self.block["phases"] > 1:
-            mine = int(self.block["phases"]) >> start % WORD_NBYTES & 1
-            stop = min(end, -(-start // WORD_NBYTES) * WORD_NBYTES) if mine else begin
         found = []
         while begin < stop:
             row_number = (begin - start) // fixed.row_bytes
@@ -153,20 +154,56 @@ class Copier:
         if found:
             self.write(found[0][0], np.concatenate([values for _, values in found]), n)
 
+    def copy_ends(self, n: int) -> None:
+        """One invocation of `sized_ends`, which writes elements."""
+        words, width = self.window(n), self.step.element_nbytes
+        fixed, added = Columns(*words[:FIXED_COLUMNS]), self.added(words)
+        run_row = (n - fixed.first_piece) * fixed.run_rows
+        start = self.row(words, run_row, added).start
+        end = start + fixed.run_rows * fixed.row_bytes
+        for place in range(start, end, width):
+            word = place // WORD_NBYTES * WORD_NBYTES
+            if word >= start and word + WORD_NBYTES <= end:
+                continue
+            row_number = (place - start) // fixed.row_bytes
+            row = self.row(words, run_row + row_number, added)
+            value = self.read(row, place - start - row_number * fixed.row_bytes, fixed.distance, n)
+            self.target.elements(np.array([place // width], np.uint32), width, np.array([n], np.uint32))
+            self.writes.append((place // width, value[:width].tobytes(), n))
+
 
 def sized_windows(
     step: SizedDispatch, source: Bytes, target: Bytes, offsets: NDArray[np.generic] | None
 ) -> Trace:
     """Mirrors `wgsl/sized_windows.wgsl`: maps invocations to what they load and store; writes nothing."""
+    return traced(step, source, target, offsets, Copier.copy, WORD_NBYTES)
+
+
+def sized_ends(
+    step: SizedDispatch, source: Bytes, target: Bytes, offsets: NDArray[np.generic] | None
+) -> Trace:
+    """Mirrors `wgsl/sized_ends.wgsl`, as `sized_windows`."""
+    return traced(step, source, target, offsets, Copier.copy_ends, step.element_nbytes)
+
+
+def traced(
+    step: SizedDispatch,
+    source: Bytes,
+    target: Bytes,
+    offsets: NDArray[np.generic] | None,
+    copy: Callable[[Copier, int], None],
+    unit_nbytes: int,
+) -> Trace:
+    """What all invocations load and store, in units of some bytes."""
     read, kept = Observed(bound(source, step.source_binding)), Observed(bound(target, step.target_binding))
     copier = Copier(step, read, kept, offsets)
     invocations = prod(step.share.workgroups) * step.share.workgroup_size
     for n in range(min(step.pieces.total, invocations)):
-        copier.copy(n)
-    words, values, owners = zip(*copier.writes, strict=True) if copier.writes else ((), (), ())
-    content = np.frombuffer(b"".join(values), f"V{WORD_NBYTES}")
-    places = np.array(words, np.uint32), content, np.array(owners, np.uint32)
-    return Trace(Writes(WORD_NBYTES, *places), read.loads, kept.loads)
+        copy(copier, n)
+    units, values, owners = zip(*copier.writes, strict=True) if copier.writes else ((), (), ())
+    content = np.frombuffer(b"".join(values), f"V{unit_nbytes}")
+    places = np.array(units, np.uint32), content, np.array(owners, np.uint32)
+    return Trace(Writes(unit_nbytes, *places), read.loads, kept.loads)
 
 
-sized_kernels = {Kernel.SIZED_WINDOWS: sized_windows}
+sized_kernels = {Kernel.SIZED_WINDOWS: sized_windows, Kernel.SIZED_ENDS: sized_ends}

@@ -40,10 +40,8 @@ fn gather_word(row: TensorRow, position: u32) -> u32 {
 fn insert_words(own: Invocation) {
     let rows = copy.count * copy.window_size;
     let piece = find_piece(invocation_number(own.group, own.groups, own.index), rows);
-    if (is_left_over(piece, rows)) {
-        return;
-    }
-    let row = find_tensor_row(piece.row, 16u);
+    // Surplus invocations write no word: after a return, OpenGL of Mesa 26.1 may not end loops in loops.
+    let row = find_tensor_row(min(piece.row, rows - 1u), 16u);
     let extent = row.extent;
     let first = extent.start / 4u + piece.number * each;
     var start = max(extent.start, first * 4u);
@@ -53,7 +51,7 @@ fn insert_words(own: Invocation) {
         start = select(max(extent.start, behind * 4u), extent.start, piece.number == 0u);
         stop = select(min(extent.stop, extent.whole_unit * 16u), extent.stop, piece.number + 1u == copy.pieces);
     }
-    write_bytes(row, start, stop);
+    write_bytes(row, start, select(stop, 0u, is_left_over(piece, rows)));
 }
 
 // The first word behind the whole blocks of a row.
@@ -98,11 +96,6 @@ fn won_bytes(row: TensorRow, base: u32) -> u32 {
         won = insertBits(won, select(0u, 0xffffffffu, wins(row.winner + index, row.window)), i * 8u, bytes * 8u);
     }
     return won;
-}
-
-// A mask of the bytes before `stop` of a word.
-fn below_byte(stop: u32) -> u32 {
-    return select((1u << (stop * 8u % 32u)) - 1u, 0xffffffffu, stop >= 4u);
 }
 
 // Entry points pass its fields, not the struct: naga 29 provides num_workgroups on D3D12 in entry points only.
@@ -417,10 +410,25 @@ fn word_at(byte: u32) -> u32 {
 // its own.
 @group(0) @binding(2) var<storage, read_write> target_words: array<atomic<u32>>;
 
-// Writes the bits of a word that are set in a mask.
+// Writes the bits of a word that are set in a mask. An XOR with the bits that differ sets them, whatever writers of
+// other bits do meanwhile. If it returns other bits than were loaded, others write the same ones: then a
+// compare-exchange sets them, and that of the last writer to succeed stays whole.
 fn write_bits(word: u32, value: u32, mask: u32) {
-    // No other invocation writes these bits, so an XOR with the differing ones sets them under any interleaving.
-    atomicXor(&target_words[word], (atomicLoad(&target_words[word]) ^ value) & mask);
+    let loaded = atomicLoad(&target_words[word]);
+    let change = (loaded ^ value) & mask;
+    let found = atomicXor(&target_words[word], change);
+    var old = found ^ change;
+    var written = ((found ^ loaded) & mask) == 0u;
+    while (!written) {
+        let tried = atomicCompareExchangeWeak(&target_words[word], old, (old & ~mask) | (value & mask));
+        old = tried.old_value;
+        written = tried.exchanged;
+    }
+}
+
+// A mask of the bytes before `stop` of a word.
+fn below_byte(stop: u32) -> u32 {
+    return select((1u << (stop * 8u % 32u)) - 1u, 0xffffffffu, stop >= 4u);
 }
 
 override channels: u32 = 1u;    // elements per index, which keep their order in a reversed row: 1 to 15

@@ -3,8 +3,8 @@
 //   invocation n  ->  the elements of piece n (see IndexedPiece)
 //
 // Words are shared with other invocations or with bytes outside the output, so the target is atomic: an invocation
-// writes only the bits of its own elements. Needs striped pieces: contiguous ones repeat elements, and two concurrent
-// writes of the same bits would corrupt them.
+// writes only the bits of its own elements; of equal indices, one value stays. Needs striped pieces: contiguous ones
+// repeat elements, and invocations that write the same bits take turns.
 
 override element_bytes: u32 = 1u; // bytes per element: 1 or 2
 
@@ -329,10 +329,20 @@ fn read_subword(source_element: u32) -> u32 {
 // its own.
 @group(0) @binding(2) var<storage, read_write> target_words: array<atomic<u32>>;
 
-// Writes the bits of a word that are set in a mask.
+// Writes the bits of a word that are set in a mask. An XOR with the bits that differ sets them, whatever writers of
+// other bits do meanwhile. If it returns other bits than were loaded, others write the same ones: then a
+// compare-exchange sets them, and that of the last writer to succeed stays whole.
 fn write_bits(word: u32, value: u32, mask: u32) {
-    // No other invocation writes these bits, so an XOR with the differing ones sets them under any interleaving.
-    atomicXor(&target_words[word], (atomicLoad(&target_words[word]) ^ value) & mask);
+    let loaded = atomicLoad(&target_words[word]);
+    let change = (loaded ^ value) & mask;
+    let found = atomicXor(&target_words[word], change);
+    var old = found ^ change;
+    var written = ((found ^ loaded) & mask) == 0u;
+    while (!written) {
+        let tried = atomicCompareExchangeWeak(&target_words[word], old, (old & ~mask) | (value & mask));
+        old = tried.old_value;
+        written = tried.exchanged;
+    }
 }
 
 fn write_subword(target_element: u32, value: u32) {

@@ -43,10 +43,20 @@ fn turned_halves(left: u32, right: u32) -> vec2<u32> {
 // its own.
 @group(0) @binding(2) var<storage, read_write> target_words: array<atomic<u32>>;
 
-// Writes the bits of a word that are set in a mask.
+// Writes the bits of a word that are set in a mask. An XOR with the bits that differ sets them, whatever writers of
+// other bits do meanwhile. If it returns other bits than were loaded, others write the same ones: then a
+// compare-exchange sets them, and that of the last writer to succeed stays whole.
 fn write_bits(word: u32, value: u32, mask: u32) {
-    // No other invocation writes these bits, so an XOR with the differing ones sets them under any interleaving.
-    atomicXor(&target_words[word], (atomicLoad(&target_words[word]) ^ value) & mask);
+    let loaded = atomicLoad(&target_words[word]);
+    let change = (loaded ^ value) & mask;
+    let found = atomicXor(&target_words[word], change);
+    var old = found ^ change;
+    var written = ((found ^ loaded) & mask) == 0u;
+    while (!written) {
+        let tried = atomicCompareExchangeWeak(&target_words[word], old, (old & ~mask) | (value & mask));
+        old = tried.old_value;
+        written = tried.exchanged;
+    }
 }
 
 fn write_subword(target_element: u32, value: u32) {
@@ -54,4 +64,9 @@ fn write_subword(target_element: u32, value: u32) {
     let shift = target_element % elements_per_word() * bits;
     let mask = extractBits(0xffffffffu, 0u, bits);
     write_bits(target_element / elements_per_word(), value << shift, mask << shift);
+}
+
+// A mask of the bytes before `stop` of a word.
+fn below_byte(stop: u32) -> u32 {
+    return select((1u << (stop * 8u % 32u)) - 1u, 0xffffffffu, stop >= 4u);
 }

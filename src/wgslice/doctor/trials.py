@@ -25,6 +25,7 @@ from wgslice.shaders import override_constants
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Elements: TypeAlias = NDArray[np.int64]  # numbers of elements in a buffer, or NONE
+Expected: TypeAlias = Callable[[Bytes, Bytes], Bytes]  # target after a trial, of source and target before
 Constants: TypeAlias = tuple[tuple[str, int], ...]
 
 NONE = -1  # reads FILL in every byte, or is not written
@@ -65,7 +66,7 @@ class Trial:
     case: str  # printed if the trial fails
     source_nbytes: int
     target_nbytes: int
-    expected: Callable[[Bytes, Bytes], Bytes]  # target after the dispatch, of source and target before
+    expected: Expected
     table: Bytes | None = None  # device-resident offsets, indices or mask
 
     @property

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.doctor.trials import FILL, NONE, Elements, Moves, Trial, elements_of, trial_of
+from wgslice.doctor.trials import FILL, NONE, Bytes, Elements, Expected, Moves, Trial, elements_of, trial_of
 from wgslice.layout import Layout
 from wgslice.operators.sized_windows import packed_windows, sized_extraction, sized_insertion
 from wgslice.operators.windows_arguments import OnGpu, extracted_windows, inserted_windows
 from wgslice.plans.choose import Step
-from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import insertion_of
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import PlanContext, Table
@@ -229,10 +229,9 @@ class SizedCase:
         number = np.arange(len(HEIGHTS)) * self.reversed
         return np.stack([1 - 2 * (number & 1), (1 - (number & 2)) * self.step, np.ones_like(number)], axis=1)
 
-    def moved(self) -> tuple[Elements, Elements]:
-        """Return the elements of the target and of the source; none of the picture for indices outside."""
+    def by_window(self) -> Iterator[tuple[Elements, Elements]]:
+        """Yield the elements of the target and of the source; none of the picture for indices outside."""
         breadth, places = self.picture.sizes[1], packed_windows(self.sizes, self.width)
-        found = []
         for offset, stride, size, start in zip(
             self.offsets, self.strides, self.sizes, places.starts, strict=True
         ):
@@ -244,12 +243,40 @@ class SizedCase:
             inside = ((x >= 0) & (x < breadth))[None, :, None]
             numbers = ((y[:, None] * breadth + x)[:, :, None] * self.channels) + c + self.skip
             taken = np.where(inside, numbers, NONE).reshape(-1)
-            found.append((taken, self.skip + start + np.arange(taken.size)))
-        picture, batch = (np.concatenate(side) for side in zip(*found, strict=True))
-        return (picture, batch) if self.inserts else (batch, picture)
+            packed = self.skip + start + np.arange(taken.size)
+            yield (taken, packed) if self.inserts else (packed, taken)
+
+    def moved(self) -> tuple[Elements, Elements]:
+        """Return the elements of all windows."""
+        target, source = (np.concatenate(side) for side in zip(*self.by_window(), strict=True))
+        return target, source
+
+    def whole_words(self, nbytes: int) -> NDArray[np.bool_]:
+        """Return which bytes of the target are of words that one window writes wholly."""
+        found = np.zeros((nbytes // WORD_NBYTES, WORD_NBYTES), np.bool_)
+        for elements, _ in self.by_window():
+            written = np.zeros((nbytes // self.width, self.width), np.bool_)
+            written[elements[elements != NONE]] = True
+            found |= written.reshape(found.shape).all(axis=1, keepdims=True)
+        return found.reshape(-1)
+
+    def expected(self, whole: bool, all_written: Expected, source: Bytes, before: Bytes) -> Bytes:
+        """Return the target after the dispatch of whole words alone, or of the others."""
+        return np.where(self.whole_words(before.size) == whole, all_written(source, before), before)
+
+    def trials(self, limits: Limits) -> Iterator[Trial]:
+        """Yield a trial of each kernel that is enabled."""
+        trial = self.trial(limits)
+        kernels = [step.name for step in trial.plan.steps] if trial else []
+        if trial is None or Kernel.SIZED_ENDS.value not in kernels:
+            yield from [trial] if trial else []
+            return
+        for name, step in zip(kernels, trial.plan.steps, strict=True):
+            expected = partial(self.expected, name == Kernel.SIZED_WINDOWS.value, trial.expected)
+            yield replace(trial, plan=with_steps(trial.plan, (step,)), expected=expected)
 
     def trial(self, limits: Limits) -> Trial | None:
-        """Return the trial, if the kernel is enabled."""
+        """Return the trial of both kernels, if they are enabled."""
         table, content = None, None
         offsets: NDArray[np.int64] | OnGpu = self.offsets
         if self.offset_dtype is not None:
@@ -296,4 +323,4 @@ def sized_cases() -> Iterator[SizedCase]:
 def window_trials(limits: Limits) -> Iterator[Trial]:
     """Yield the trials of every case of windows."""
     yield from (trial for case in windows_cases() for trial in case.trials(limits))
-    yield from (trial for case in sized_cases() for trial in [case.trial(limits)] if trial)
+    yield from (trial for case in sized_cases() for trial in case.trials(limits))

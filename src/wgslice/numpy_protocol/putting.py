@@ -44,8 +44,8 @@ def put(
     overlap : {"last", "refuse", "disjoint"}, optional
         Rule for equal indices: "last" lets the last one win. "refuse" raises ValueError, for indices in an
         array. "disjoint" promises that there are none, which saves the last-writer pass of indices in a
-        tensor. If some are equal, their elements have bits of any of their values, and all others are
-        right.
+        tensor. If some are equal, either value stays, and no other byte changes; elements of 8 and 16 bytes
+        may have words of 4 bytes of several values.
 
     Returns
     -------

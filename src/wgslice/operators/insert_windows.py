@@ -184,7 +184,8 @@ def insert_windows(
     overlap : {"refuse", "last", "disjoint"}, optional
         Rule for windows that overlap in `x`: "refuse" raises WindowError, and with "last" the window with
         the greater index wins. "disjoint" promises that no windows overlap, which saves the last-writer
-        pass; if some do, elements that they share have bits of any of them, and all others are right.
+        pass; if some do, either value stays, element by element, and no other byte changes; elements of 8
+        and 16 bytes may have words of 4 bytes of several windows.
         Several windows at offsets in a tensor, which are not read back, need "last" or "disjoint".
     outside : {"refuse", "clamp", "drop"}, optional
         As of `extract_windows`, so that a read and a write by the same offsets meet the same elements; "drop"

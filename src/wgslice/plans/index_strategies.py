@@ -264,7 +264,7 @@ def share_of(kernel: Kernel, copy: IndexedCopy, width_nbytes: int, limits: Limit
     each = max(count for count in BLOCKS_EACH if count <= max(min(size, most), 1))
     pieces = -(-size // each)
     share = launched(limits, rows, pieces, each, rows * pieces)
-    # Two invocations that flip the same bits at once would restore them.
+    # Contiguous pieces repeat elements, which invocations that write the same bits would write again in turn.
     return replace(share, contiguous=share.contiguous and kernel is not Kernel.SCATTER_SUBWORD)
 
 

@@ -40,6 +40,7 @@ class Kernel(Enum):
     INSERT_ROWS = "insert_rows"
     INSERT_WORDS = "insert_words"
     SIZED_WINDOWS = "sized_windows"
+    SIZED_ENDS = "sized_ends"
     LAST_WRITER_WINDOWS = "last_writer_windows"
     LAST_WRITER_ROWS = "last_writer_rows"
     GATHER = "gather"
@@ -67,7 +68,8 @@ SPLITTING_ROWS = {
 EXTRACTING = {Kernel.EXTRACT_WINDOWS, Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS}
 INSERTING = {Kernel.INSERT_WINDOWS, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS}
 LAST_WRITERS = {Kernel.LAST_WRITER_WINDOWS, Kernel.LAST_WRITER_ROWS}
-OF_WINDOWS = EXTRACTING | INSERTING | LAST_WRITERS | {Kernel.SIZED_WINDOWS}
+OF_SIZED_WINDOWS = {Kernel.SIZED_WINDOWS, Kernel.SIZED_ENDS}
+OF_WINDOWS = EXTRACTING | INSERTING | LAST_WRITERS | OF_SIZED_WINDOWS
 
 # Kernels of elements at indices.
 GATHERS = {4: Kernel.GATHER, 8: Kernel.PAIR_GATHER, 16: Kernel.WIDE_GATHER}  # by bytes per element
@@ -106,5 +108,6 @@ UNITS_NBYTES = {
     **dict.fromkeys((Kernel.SUBWORD_ROWS, Kernel.SUBWORD_ENDS), WORD_NBYTES),
     **dict.fromkeys((Kernel.SUBWORD_RUNS, Kernel.SUBWORD_STEPS), WORD_NBYTES),
     **dict.fromkeys((Kernel.WINDOW_WORDS, Kernel.INSERT_WORDS, Kernel.LAST_WRITER_WINDOWS), WORD_NBYTES),
+    Kernel.SIZED_ENDS: WORD_NBYTES,
     **dict.fromkeys((Kernel.GATHER_WORDS, Kernel.LAST_WRITER_INDICES, Kernel.MASKED_WORDS), WORD_NBYTES),
 }

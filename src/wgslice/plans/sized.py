@@ -22,8 +22,7 @@ from wgslice.plans.windows import PlacedWindows, Windows
 
 Integers: TypeAlias = NDArray[np.int64]
 
-OWN_WORDS = 1  # phases of a dispatch in which no two runs share a word
-FIXED_COLUMNS, DIMENSION_COLUMNS = 19, 7  # of the table, as in `wgsl/sized_windows.wgsl`
+FIXED_COLUMNS, DIMENSION_COLUMNS = 19, 7  # of the table, as in `wgsl/shared/sized.wgsl`
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,13 +191,15 @@ class Boxes:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SizedDispatch(OnGrid):
-    """One dispatch of the kernel of windows of different sizes."""
+    """One dispatch of a kernel of windows of different sizes."""
 
     boxes: Boxes  # in bytes from the starts of the bindings, their last dimension that of rows
     pieces: Pieces
     element_nbytes: int
     apart: bool  # whether elements of a row are apart, or reversed, in the source
-    phases: int  # of words that it copies, as in `wgsl/sized_windows.wgsl`
+    own_words: (
+        bool  # whether no two runs share words; else `sized_ends` writes those that are of a run in part
+    )
     in_words: bool  # whether all places are words
     device: Offsets | None = None  # where the GPU has them
 
@@ -210,6 +211,8 @@ class SizedDispatch(OnGrid):
     @property
     def work(self) -> CostClass:
         """Its cost class."""
+        if self.kernel is Kernel.SIZED_ENDS:
+            return ENDS
         return sized_class(self.element_nbytes, apart=self.apart, in_words=self.in_words)
 
     @property
@@ -220,8 +223,8 @@ class SizedDispatch(OnGrid):
     @cached_property
     def nbytes(self) -> int:
         """Bytes that it writes, at most."""
-        if self.phases > OWN_WORDS:
-            return WORD_NBYTES * self.pieces.total
+        if self.kernel is Kernel.SIZED_ENDS:
+            return 2 * WORD_NBYTES * self.pieces.total
         return int(self.boxes.sizes.prod(axis=1).sum()) * self.element_nbytes
 
     @property
@@ -232,7 +235,7 @@ class SizedDispatch(OnGrid):
 
     @cached_property
     def table(self) -> NDArray[np.uint32]:
-        """The table of the windows and the workgroups, as `wgsl/sized_windows.wgsl` says."""
+        """The table of the windows and the workgroups, as `wgsl/shared/sized.wgsl` says."""
         boxes, pieces = self.boxes, self.pieces
         outer = boxes.rank - 1
         row = boxes.sizes[:, -1] * self.element_nbytes
@@ -304,21 +307,20 @@ class Pieces(NamedTuple):
 
     @classmethod
     def of(
-        cls, boxes: Boxes, run_rank: int, row_nbytes: Integers, most: int, aligned: bool, phases: int = 0
+        cls, boxes: Boxes, run_rank: int, row_nbytes: Integers, most: int, aligned: bool, ends: bool = False
     ) -> Pieces:
         """Distributes boxes by units of whole rows, of about `most` blocks if rows are shorter.
 
-        Of a phase, which copies a word of each run, a run is one piece. If each piece is one block, a run is
-        one unit.
+        For the ends of runs, a run is one piece. If each piece is one block, a run is one unit.
         """
         split = boxes.rank - run_rank
         runs, run_rows = (part.prod(axis=1) for part in (boxes.sizes[:, :split], boxes.sizes[:, split:-1]))
         nearest = (most * WIDEST_NBYTES + row_nbytes // 2) // row_nbytes
-        unit_rows = run_rows if phases > OWN_WORDS or most == 1 else np.clip(nearest, 1, run_rows)
+        unit_rows = run_rows if ends or most == 1 else np.clip(nearest, 1, run_rows)
         units = -(-run_rows // unit_rows)
         touched = unit_rows * row_nbytes + (WIDEST_NBYTES - 1 if aligned else 2 * WIDEST_NBYTES - 2)
         blocks = touched // WIDEST_NBYTES
-        per_unit = np.ones_like(blocks) if phases > OWN_WORDS else -(-blocks // most)
+        per_unit = np.ones_like(blocks) if ends else -(-blocks // most)
         return cls(run_rows, unit_rows, units, per_unit, -(-blocks // per_unit), runs * units * per_unit)
 
 
@@ -327,6 +329,9 @@ def dividers(divisors: Integers) -> tuple[Integers, Integers]:
     shifts = np.frexp(divisors - 1)[1].astype(np.int64)  # bits of a number, which is less than 2^53
     multipliers = (2**32 * ((np.int64(1) << shifts) - divisors) // divisors + 1) % 2**32
     return multipliers, shifts
+
+
+ENDS = CostClass(Kernel.SIZED_ENDS, WORD_NBYTES)
 
 
 def sized_class(element_nbytes: int, *, apart: bool, in_words: bool) -> CostClass:

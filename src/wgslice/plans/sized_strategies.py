@@ -16,11 +16,11 @@ from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import Insertion, check_overlap, insertion_of
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner
 from wgslice.plans.problem import UNPADDED, InContext, PlanContext
-from wgslice.plans.profiles import FAILED, all_disabled
+from wgslice.plans.profiles import FAILED, UNKNOWN, all_disabled
 from wgslice.plans.sized import (
     DIMENSION_COLUMNS,
+    ENDS,
     FIXED_COLUMNS,
-    OWN_WORDS,
     Boxes,
     Integers,
     Offsets,
@@ -34,8 +34,6 @@ from wgslice.plans.sized import (
 from wgslice.plans.steps import BufferCopies, Places, Span, share_of
 from wgslice.plans.window_strategies import plan_windows
 from wgslice.plans.windows import DROPPED
-
-PHASES = {1: (0b0010, 0b0100, 0b1000), 2: (0b0100,)}  # of runs that share words, by bytes per element
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +50,7 @@ class SizedProblem(InContext):
     inserts: bool = False
     covered: Layout | None = None  # the target, if the boxes are all of it
     own_words: bool = False  # whether no two contiguous rows of a set share a word
+    promised: bool = False  # whether boxes are disjoint by the caller's promise alone
 
     @property
     def nbytes(self) -> int:
@@ -149,8 +148,11 @@ class SizedProblem(InContext):
     @cached_property
     def against_kernel(self) -> Reason | None:
         """The reason against the kernel."""
-        if Kernel.SIZED_WINDOWS in self.limits.disabled:
+        ends = {Kernel.SIZED_ENDS} if self.itemsize < WORD_NBYTES else set()
+        if self.limits.disabled & {Kernel.SIZED_WINDOWS, *ends}:
             return FAILED
+        if ends and ENDS not in self.costs.classes:
+            return UNKNOWN
         if self.offsets is not None:
             assert self.windows is not None
             if self.windows.fill is not None:
@@ -222,7 +224,7 @@ def plan_sized(
     if overlap is not None:
         most = 2 if problem.padded.all() else 1  # windows that end unpadded buffers are copied one by one
         sets, own_words = sets_of(windows, tensor, itemsize, overlap, most)
-        problem = replace(problem, sets=sets, own_words=own_words)
+        problem = replace(problem, sets=sets, own_words=own_words, promised=overlap == "disjoint")
     return plan_boxes(problem, source, target)
 
 
@@ -288,11 +290,11 @@ def boxes_of(windows: SizedWindows, tensor: Layout, batch: Layout, inserts: bool
     return boxes.clipped() if inserts else boxes
 
 
-# the kernel
+# the kernels
 
 
 def kernel_steps(problem: SizedProblem) -> Iterator[Step]:
-    """Yields dispatches of the kernel, and the steps of windows that end unpadded buffers."""
+    """Yields dispatches of the kernels, and the steps of windows that end unpadded buffers."""
     rows = problem.rows
     for numbers in problem.sets or (None,):
         kept = problem.padded if numbers is None else problem.padded & np.isin(rows.numbers, numbers)
@@ -351,7 +353,7 @@ def run_rank_of(boxes: Boxes) -> int:
 
 
 def dispatches(problem: SizedProblem, boxes: Boxes, source: Span, target: Span) -> Iterator[SizedDispatch]:
-    """Yields the dispatches of some boxes: one, and further ones for words that runs share."""
+    """Yields the dispatches of some boxes: one, and another for words that runs may share."""
     itemsize, run_rank = problem.itemsize, run_rank_of(boxes)
     begins = [[source.offset_nbytes], [target.offset_nbytes]]
     in_bytes = replace(boxes, starts=boxes.starts * itemsize - begins, strides=boxes.strides * itemsize)
@@ -363,29 +365,29 @@ def dispatches(problem: SizedProblem, boxes: Boxes, source: Span, target: Span) 
     aligned, whole = (
         not any((place % unit).any() for place in places) for unit in (WIDEST_NBYTES, WORD_NBYTES)
     )
-    phases: tuple[int, ...] = ()
     row_nbytes = boxes.sizes[:, -1] * itemsize
-    shortest = int((boxes.sizes[:, outer:-1].prod(axis=1) * row_nbytes).min())
-    if not whole and not problem.rows_own_words:
-        phases = PHASES[itemsize] if shortest < WORD_NBYTES else (0b1110,)
+    run_nbytes = boxes.sizes[:, outer:-1].prod(axis=1) * row_nbytes
+    whole = whole and not (problem.promised and (run_nbytes % WORD_NBYTES).any())
+    own_words = whole or problem.rows_own_words
     most = problem.most_blocks
     bounded = bool((boxes.lows > 0).any() or (boxes.highs < boxes.sizes).any())
     order = "apart or reversed" if problem.apart else "contiguous"
     reason = f"window rows ({order}), in vectors of 16 bytes of the output"
-    heads = "first words of rows that share them with others"
-    for phase in (OWN_WORDS if problem.rows_own_words else 0, *phases):
-        pieces = Pieces.of(in_bytes, run_rank, row_nbytes, most, aligned, phase)
+    ends = "first and last words of rows that may share them with others"
+    for kernel in (Kernel.SIZED_WINDOWS,) if own_words else (Kernel.SIZED_WINDOWS, Kernel.SIZED_ENDS):
+        at_ends = kernel is Kernel.SIZED_ENDS
+        pieces = Pieces.of(in_bytes, run_rank, row_nbytes, most, aligned, at_ends)
         yield SizedDispatch(
-            kernel=Kernel.SIZED_WINDOWS,
+            kernel=kernel,
             source_binding=source,
             target_binding=target,
             share=share_of(problem.limits, len(row_nbytes), 1, most, pieces.total),
-            reason=heads if phase > OWN_WORDS else reason,
+            reason=ends if at_ends else reason,
             boxes=in_bytes if bounded else replace(in_bytes, fill=None),
             pieces=pieces,
             element_nbytes=itemsize,
             apart=problem.apart,
-            phases=phase,
+            own_words=own_words,
             in_words=problem.in_words,
             device=problem.offsets,
         )

@@ -20,10 +20,8 @@ from wgslice.plans.window_problem import Band, Row, WindowProblem
 from wgslice.plans.windows import Dimension, Numbers, WindowDispatch
 
 BLOCK_WORDS = WIDEST_NBYTES // WORD_NBYTES
-STRIPED = (
-    Kernel.INSERT_WORDS,
-    Kernel.LAST_WRITER_ROWS,
-)  # blocked pieces write some words twice, which atomics lose
+# Blocked pieces write some words twice, and writers of the same bits take turns.
+STRIPED = Kernel.INSERT_WORDS, Kernel.LAST_WRITER_ROWS
 END_PIECES = 2  # of a row: the words of the vector with its head, and of that with its tail
 BY_ROWS = Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS, Kernel.LAST_WRITER_ROWS
 
