@@ -40,18 +40,15 @@ def by_each_strategy(write: Callable[[], wg.Tensor]) -> Iterator[tuple[list[str]
 
 
 def check(found: Any, before: Any, places: Places, values: list[Any], how: object) -> None:
-    """Every element has a value that was written to it, or else the one that it had.
-
-    Elements wider than a word are compared word by word: no WebGPU device writes more at once.
-    """
-    unit = f"V{min(before.itemsize, 4)}"
-    words = before.itemsize // np.dtype(unit).itemsize
-    result, old = (np.ascontiguousarray(array).reshape(-1).view(unit) for array in (found, before))
-    new = np.concatenate([np.ascontiguousarray(value).reshape(-1).view(unit) for value in values])
-    targets = np.concatenate([place.reshape(-1) for place in places])[:, None] * words + np.arange(words)
+    """Every element has a value that was written to it, or else the one that it had."""
+    result, old, new = (
+        np.ascontiguousarray(array).reshape(-1).view(f"V{before.itemsize}")
+        for array in (found, before, np.concatenate([np.ravel(value) for value in values]))
+    )
+    targets = np.concatenate([np.ravel(place) for place in places])
     kept, is_new = result == old, np.zeros(result.shape, bool)
     kept[targets] = False
-    np.logical_or.at(is_new, targets.reshape(-1), result[targets.reshape(-1)] == new)
+    np.logical_or.at(is_new, targets, result[targets] == new)
     wrong = np.flatnonzero(~(kept | is_new))
     assert not wrong.size, f"{wrong.size} of {len(result)} wrong, first {wrong[0]}: {how}"
 

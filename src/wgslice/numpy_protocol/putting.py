@@ -11,6 +11,7 @@ from wgslice.arguments import one_axis
 from wgslice.errors import named, public
 from wgslice.layout_rules import reshaped
 from wgslice.numpy_protocol.taking import along_axis, as_indices
+from wgslice.plans.overlaps import kept_overlap
 from wgslice.tensors.assignment import assign
 from wgslice.tensors.placed import check_tensor, viewed
 from wgslice.tensors.tensor import Tensor
@@ -43,9 +44,8 @@ def put(
         The dimension; a negative one counts from the last.
     overlap : {"last", "refuse", "disjoint"}, optional
         Rule for equal indices: "last" lets the last one win. "refuse" raises ValueError, for indices in an
-        array. "disjoint" promises that there are none, which saves the last-writer pass of indices in a
-        tensor. If some are equal, either value stays, and no other byte changes; elements of 8 and 16 bytes
-        may have words of 4 bytes of several values.
+        array. "disjoint" promises that there are none, which saves the last-writer pass for elements of up
+        to 4 bytes. If some are equal, either value stays, and no other byte changes.
 
     Returns
     -------
@@ -81,7 +81,8 @@ def put(
         raise ValueError(f"overlap = {overlap!r}: must be 'last', 'refuse' or 'disjoint'")
     if overlap == "refuse":
         check_distinct(places, x.shape[along])
-    assign(x, (*[slice(None)] * along, places), values, disjoint=overlap != "last")
+    distinct = kept_overlap(overlap, x.itemsize) != "last"
+    assign(x, (*[slice(None)] * along, places), values, disjoint=distinct)
 
 
 def put_along_axis(

@@ -32,7 +32,7 @@ from wgslice.operators.windows_arguments import (
     inserted_windows,
     with_a_dimension,
 )
-from wgslice.plans.overlaps import Overlap, insertion_of
+from wgslice.plans.overlaps import Overlap, insertion_of, kept_overlap
 from wgslice.plans.plan import Planner
 from wgslice.plans.sized import SizedWindows
 from wgslice.plans.sized_strategies import insert_sized_planner
@@ -101,6 +101,7 @@ class InsertWindows(Descriptor):
     ) -> None:
         with named("InsertWindows"):
             check_descs(output=output)
+            rule = kept_overlap(overlap, output.dtype.itemsize)
             table = OnGpu(offsets.sizes, offsets.dtype) if isinstance(offsets, TensorDesc) else offsets
             windows: Windows | SizedWindows
             if sizes is not None:
@@ -108,12 +109,12 @@ class InsertWindows(Descriptor):
                 input = packed_desc("input", input, output.dtype, kept)
                 packing = packed_windows(kept, output.dtype.itemsize)
                 windows = sized_insertion(table, kept, output.sizes, strides, outside, packing)
-                planner = insert_sized_planner(windows, output.sizes or (1,), overlap)
+                planner = insert_sized_planner(windows, output.sizes or (1,), rule)
             else:
                 check_descs(input=input)
                 assert input is not None
                 windows = inserted_windows(table, input.sizes, output.sizes, strides, outside)
-                planner = insert_windows_planner(insertion_of(windows, output.sizes, overlap))
+                planner = insert_windows_planner(insertion_of(windows, output.sizes, rule))
             known = offsets if isinstance(offsets, TensorDesc) else windows.offsets
             self._hold(input, output, offsets=known, planner=planner, windows=windows)
 
@@ -184,8 +185,8 @@ def insert_windows(
     overlap : {"refuse", "last", "disjoint"}, optional
         Rule for windows that overlap in `x`: "refuse" raises WindowError, and with "last" the window with
         the greater index wins. "disjoint" promises that no windows overlap, which saves the last-writer
-        pass; if some do, either value stays, element by element, and no other byte changes; elements of 8
-        and 16 bytes may have words of 4 bytes of several windows.
+        pass for elements of up to 4 bytes; if some do, either value stays, element by element, and no other
+        byte changes.
         Several windows at offsets in a tensor, which are not read back, need "last" or "disjoint".
     outside : {"refuse", "clamp", "drop"}, optional
         As of `extract_windows`, so that a read and a write by the same offsets meet the same elements; "drop"
@@ -232,14 +233,15 @@ def insert_windows(
     listed = listed_windows(windows)
     if listed is not None:
         check_tensor("x", x)
-        insert_sized(x, offsets, listed, strides, overlap, outside)
+        insert_sized(x, offsets, listed, strides, kept_overlap(overlap, x.itemsize), outside)
         return
     check_order(x, offsets, windows)
     check_tensor("x", x)
     given = windows if isinstance(windows, Tensor) else as_copied(windows, x.dtype)
     check_destination(x, given.dtype)
     table = OnGpu(offsets.shape, offsets.dtype) if isinstance(offsets, Tensor) else offsets
-    boxes, planner, planning = prepared_insertion(overlap, table, given.shape, x.shape, strides, outside)
+    rule = kept_overlap(overlap, x.itemsize)
+    boxes, planner, planning = prepared_insertion(rule, table, given.shape, x.shape, strides, outside)
     on_gpu = offsets.bound_layout if isinstance(offsets, Tensor) and boxes.offsets is None else None
     batch, target = (given, x) if x.ndim else (given[:, None], x[None])
     source = batch.bound_layout if isinstance(batch, Tensor) else uploaded(x.device, batch)
@@ -247,7 +249,7 @@ def insert_windows(
 
 
 @cached_by_value
-def prepared_insertion(overlap: Overlap, *arguments: Any) -> tuple[Windows, Planner]:
+def prepared_insertion(overlap: str, *arguments: Any) -> tuple[Windows, Planner]:
     """Return the windows of the arguments of `inserted_windows`, and the planner of their insertion."""
     windows = inserted_windows(*arguments)
     tensor_sizes = arguments[2]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import I64_MAX
 from wgslice.errors import WindowError
+from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.plans.windows import Windows
 
 Overlap: TypeAlias = Literal["refuse", "last", "disjoint"]
@@ -44,6 +45,15 @@ def check_overlap(overlap: str) -> None:
             f"overlap = {overlap!r}: must be 'refuse', 'last', where the later window wins, or 'disjoint', "
             "which promises that none overlap"
         )
+
+
+def kept_overlap(overlap: str, itemsize: int) -> str:
+    """Return the rule that elements are inserted by: the later wins where two could each write a part.
+
+    WGSL has no atomics beyond 4 bytes, so a broken promise of disjoint windows would leave words of several
+    values in one element.
+    """
+    return "last" if overlap == "disjoint" and itemsize > WORD_NBYTES else overlap
 
 
 def insertion_of(windows: Windows, tensor_sizes: tuple[int, ...], overlap: str) -> Insertion:
