@@ -687,6 +687,14 @@ def test_a_region_or_tensor_that_does_not_fit_is_refused(device: wg.Device) -> N
     sizes = "must be (height, width, 4) for the format rgba8unorm, or with depth or layers in front"
     for shape in ((2, 4), (2, 2, 1), (2, 2, 5), (1, 1, 2, 2, 4), (4,)):
         refused(ValueError, f"x has sizes {shape}: {sizes}", write, x_of(device, shape), texture)
+    grey = device.wgpu_device.create_texture(size=(4, 2), format="r8unorm", usage=1 | 2)
+    words = "move or shrink the region, or if x is (height, width, 1), copy x.squeeze(-1)"
+    refused(ValueError, words, write, x_of(device, (2, 4, 1)), grey)
+    words = "layers in front; x.squeeze(-1) views a tensor x without its last dimension"
+    refused(ValueError, words, write, x_of(device, (3, 2, 4, 1)), grey)
+    column = wg.asarray(random_array((2, 4, 1), np.uint8), device=device)
+    write(column.squeeze(-1), grey)
+    check_same(wg.from_texture(grey).numpy(), column.numpy()[..., 0])
     rgb = wg.zeros((2, 2, 3), np.uint8, device=device)
     refused(ValueError, "x has 3 channels, the format rgba8unorm has 4: alpha= gives", write, rgb, texture)
     refused(ValueError, "alpha = 255: must be left out", write, x, texture, alpha=255)

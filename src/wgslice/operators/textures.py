@@ -329,9 +329,11 @@ def check_shape(
     if len(shape) - behind not in ranks or (behind and shape[-1] != channels and not is_rgb):
         rows = "width" if dimension == "1d" else "height, width"
         front = "" if dimension == "1d" else ", or with depth or layers in front"
+        one_channel = not behind and shape[-1:] == (1,) and len(shape) - 1 in ranks
+        remedy = "; x.squeeze(-1) views a tensor x without its last dimension" * one_channel
         raise ValueError(
             f"{name} has sizes {tuple(shape)}: must be ({rows}{f', {channels}' * behind}) for the format "
-            f"{format}{front}"
+            f"{format}{front}{remedy}"
         )
     if is_rgb and alpha is None:
         raise ValueError(
