@@ -65,6 +65,23 @@ def test_what_computes_refuses_by_name(name: str) -> None:
     assert type(refused.value) is kind
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "complex64", "M8[s]"])
+def test_any_of_one_element_is_its_truth_value(device: wg.Device, dtype: str) -> None:
+    """By which array_api_compat finds that tensors are not lazy."""
+    for count in (0, 1):
+        for shape in ((), (1,), (1, 1)):
+            array = np.full(shape, count, dtype)
+            found = xp.any(xp.asarray(array, device=device))
+            assert (found.shape, found.dtype, found.device) == ((), xp.bool, device)
+            assert bool(found) is bool(array.any())
+    nothing = xp.any(xp.zeros((0, 2), dtype=dtype, device=device))
+    assert bool(nothing) is False
+    point = xp.reshape(xp.ones((2, 3), dtype=dtype, device=device), (-1,))[0]
+    assert bool(xp.any(point)) is True
+    with pytest.raises(wg.ComputationRefused, match=r"^any: tensors are moved"):
+        xp.any(xp.ones(2, device=device))
+
+
 @pytest.mark.parametrize("name", ["linalg", "fft", "nothing_of_this_name"])
 def test_what_the_standard_leaves_open_is_absent(name: str) -> None:
     assert not hasattr(xp, name)

@@ -24,6 +24,7 @@ from wgslice.array_api.data_type_functions import *
 from wgslice.array_api.manipulation import *
 from wgslice.numpy_protocol.moving import pad as pad  # not of the standard: for xarray, as `lib`
 from wgslice.tensors import strided_views
+from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.uncomputed import refused
 
 VERSIONS = "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"  # each is a part of the next
@@ -81,6 +82,16 @@ def refusing(name: str) -> Callable[..., NoReturn]:
     refuse.__name__ = refuse.__qualname__ = name
     refuse.__doc__ = "Refused by a NotImplementedError."
     return refuse
+
+
+def any(x: Any, /, **options: Any) -> Tensor:
+    """Return whether the element of a tensor of at most one is true, read back; refused for others.
+
+    By the truth value of one element, array_api_compat finds out whether a library's arrays are lazy.
+    """
+    if options or not isinstance(x, Tensor) or x.size > 1:
+        refused("any")
+    return creation.asarray(x.size == 1 and x.__bool__(), device=x.device)
 
 
 def __getattr__(name: str) -> Any:
