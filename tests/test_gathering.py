@@ -126,6 +126,26 @@ def test_clipped_device_indices_do_not_wrap(device: wg.Device, axis: int | None)
     check_same(found.numpy(), np.take(array, indices, axis, mode="clip"))
 
 
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (3, 0, 2)])
+def test_indices_into_nothing_are_checked_as_numpy_does(device: wg.Device, shape: tuple[int, ...]) -> None:
+    """Not where nothing is read in the mode "clip", nor beside an empty dimension before the axis."""
+    array = np.zeros(shape, np.int16)
+    x: Any = wg.asarray(array, device=device)
+    for indices in (np.zeros((2, 0), np.int64), np.array([0, 5]), np.array([[-7, 1]])):
+        held: Any = wg.asarray(indices, device=device)
+        for axis in (None, *range(x.ndim)):
+            for mode in ("clip", "raise"):
+                try:
+                    expected = np.take(array, indices, axis, mode=mode)
+                except IndexError:
+                    with pytest.raises(IndexError):
+                        np.take(x, indices, axis, mode=mode)
+                    continue
+                for places in (indices, held):
+                    found: Any = np.take(x, places, axis, mode=mode)
+                    check_same(found.numpy(), expected)
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 def test_an_array_beyond_the_tensors_dtype_is_accepted(device: wg.Device, dtype: str) -> None:
     array = np.arange(3 * 300, dtype=np.int16).reshape(3, 300)

@@ -85,11 +85,12 @@ def taken(
     source = x.reshape(-1) if axis is None else x
     key = (*[slice(None)] * along, item)
     shape = (*source.shape[:along], *places.shape, *source.shape[along + 1 :])
-    if out is not None or (0 in shape and not isinstance(places, Tensor)):
+    # NumPy checks indices once for each position in the outer dimensions
+    checked = mode == "raise" and 0 not in x.shape[:along]
+    if out is not None or (0 in shape and not (checked and isinstance(places, Tensor))):
         out = output_for(x, shape, out)
         if out.size == 0:
-            # NumPy checks indices once for each position in the outer dimensions
-            if mode == "raise" and isinstance(places, np.ndarray) and 0 not in x.shape[:along]:
+            if checked and isinstance(places, np.ndarray):
                 non_negative(places, size, along)
             return out
         selection = selected(source, key)
@@ -175,5 +176,5 @@ def as_indices(indices: Tensor | ArrayLike) -> Tensor | NDArray[np.int64]:
     if given.size == 0 and not hasattr(indices, "dtype"):
         given = given.astype(np.int64)  # an empty list has no dtype of its own
     if given.dtype.kind not in "iu":
-        raise TypeError(f"indices have dtype {given.dtype}: must be integers")
+        raise TypeError(f"indices have dtype {given.dtype}: must be integers; indices.astype(np.int64) has")
     return given if isinstance(given, Tensor) else int64_of(given)
