@@ -61,7 +61,7 @@ def check_same_index(sizes: tuple[int, ...], key: Any) -> None:
     expected = outcome(lambda: np.asarray(array[key]))
     found = outcome(lambda: elements(sizes, any_index(sizes, key)))
     if isinstance(expected, str):
-        assert found == expected
+        assert found == expected or found.startswith(f"{expected}; ")  # a remedy
     else:
         assert found.shape == expected.shape
         assert found.tolist() == expected.tolist()

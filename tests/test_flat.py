@@ -338,7 +338,7 @@ def test_methods_are_numpys_functions(device: wg.Device) -> None:
     assert x.diagonal().base is x
     with pytest.raises(IndexError, match="index 99 is out of bounds for axis 1 with size 4"):
         x.take([99], 1)
-    with pytest.raises(ValueError, match=r"^repeat: repeat: repeats = .* must not be negative"):
+    with pytest.raises(ValueError, match=r"^repeat: repeats = .* must not be negative"):
         x.repeat(-1)
 
 

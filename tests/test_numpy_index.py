@@ -22,7 +22,8 @@ def check_same_index(sizes: tuple[int, ...], key: Any) -> None:
     array = np.arange(np.prod(sizes, dtype=int)).reshape(sizes)
     expected = outcome(lambda: np.asarray(array[key]))
     if isinstance(expected, str):
-        assert outcome(lambda: numpy_index(sizes, key)) == expected
+        found = outcome(lambda: numpy_index(sizes, key))
+        assert found == expected or found.startswith(f"{expected}; ")  # a remedy
         return
     selected = Layout.packed(sizes).select(numpy_index(sizes, key).items)
     assert selected.sizes == expected.shape

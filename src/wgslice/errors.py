@@ -59,11 +59,17 @@ class named:  # noqa: N801 -- reads as a function where it is used; a class cost
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, AxisError):  # prints its attributes, not its arguments
             axis, rank, *inner = error.args
-            raise AxisError(axis, rank, ": ".join([self.operator, *inner])) from None
+            raise AxisError(axis, rank, self.prefixed(*inner)) from None
         if isinstance(error, PREFIXED):
-            error.args = (f"{self.operator}: {error}",)
+            error.args = (self.prefixed(str(error)),)
         elif error is not None and hasattr(error, "__notes__"):  # an error of wgpu's
             error.add_note(f"raised by {self.operator}")
+
+    def prefixed(self, text: str = "") -> str:
+        """Return a text that begins with the operator's name, also if it began so without a module."""
+        own = self.operator.rpartition(".")[2]
+        rest = "" if text == own else text.removeprefix(f"{own}: ")
+        return ": ".join(filter(None, [self.operator, rest]))
 
 
 LOST = "the device is lost: request a new one and upload again"
@@ -107,6 +113,7 @@ class TranslatedErrors:
 P = ParamSpec("P")
 R = TypeVar("R")
 
+WITH_OUT = {"concat": "concatenate", "stack": "stack", "take": "take"}  # with NumPy's names
 PYTORCH_WORDS = {"dim": ("axis",), "dims": ("axis", "axes")}  # with what they are called here
 
 
@@ -162,6 +169,8 @@ def check_fit(
         words = [(word, name) for word in kwargs for name in PYTORCH_WORDS.get(word, ()) if name in given]
         if words:
             remedy = f"write {words[0][1]}= for {words[0][0]}="
+        elif "out" in kwargs.keys() - given.keys() and function.__name__ in WITH_OUT:
+            remedy = f"np.{WITH_OUT[function.__name__]}(..., out=x) writes to a tensor x"
         elif by_name and str(error).startswith("too many"):
             remedy = remedy or f"give {', '.join(by_name)} by name"
         shown = [each.replace(annotation=each.empty) for name, each in given.items() if name != "self"]

@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.arguments import int64_of
-from wgslice.dialects.basic import Selection, basic_index, check_result_rank, expanded, select_axis
+from wgslice.dialects.basic import (
+    Selection,
+    basic_index,
+    check_result_rank,
+    expanded,
+    float_remedy,
+    select_axis,
+)
 from wgslice.layout import count
 
 Part = TypeVar("Part")
@@ -20,7 +27,9 @@ NO_INDEX = (
     "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are "
     "valid indices"
 )
-NO_INDEX_ARRAY = "arrays used as indices must be of integer (or boolean) type"
+NO_INDEX_ARRAY = (
+    "arrays used as indices must be of integer (or boolean) type; indices.astype(np.int64) makes integers"
+)
 
 
 @dataclass(frozen=True)
@@ -110,7 +119,7 @@ def as_item(item: Any) -> int | slice | EllipsisType | NDArray[Any] | DeviceIndi
     if array.dtype.kind == "b":
         return array
     if array.dtype.kind not in "iu" or (array.ndim == 0 and not given):
-        raise IndexError(NO_INDEX_ARRAY if given else NO_INDEX)
+        raise IndexError(NO_INDEX_ARRAY if given else f"{NO_INDEX}{float_remedy(item)}")
     return int64_of(array)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from math import prod
+from numbers import Real
 from types import EllipsisType, NoneType
 from typing import Any, SupportsIndex
 
@@ -185,7 +186,10 @@ def check_result_rank(result_rank: int, rank: int) -> None:
 def select_axis(item: Any, axis: int, size: int) -> int | range:
     """The index or range that an item of a NumPy index selects in one dimension."""
     if isinstance(item, slice):
-        return range(*item.indices(size))
+        try:
+            return range(*item.indices(size))
+        except TypeError as error:
+            raise TypeError(f"{error}{float_remedy(item.start, item.stop, item.step)}") from None
     try:
         index = operator.index(item)
     except TypeError:
@@ -193,12 +197,20 @@ def select_axis(item: Any, axis: int, size: int) -> int | range:
     if index is None or isinstance(item, bool):
         raise IndexError(
             "only integers, slices (`:`), ellipsis (`...`) and numpy.newaxis (`None`) are valid "
-            f"indices here; axis {axis} got {type(item).__name__}; arrays of indices and masks need a "
-            "tensor, asarray(…)[key]"
+            f"indices here; axis {axis} got {type(item).__name__}"
+            f"{float_remedy(item) or '; arrays of indices and masks need a tensor, asarray(…)[key]'}"
         )
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
     return index % size
+
+
+def float_remedy(*values: Any) -> str:
+    """Return how to make an index of the first number that is no integer; empty if there is none."""
+    for value in values:
+        if isinstance(value, Real) and not isinstance(value, SupportsIndex):
+            return f"; int(index) makes an integer of {value!r}, and i // 2 gives one"
+    return ""
 
 
 def numpy_shape(shape: OneOrMore, size: int) -> tuple[int, ...]:

@@ -95,7 +95,8 @@ def indices_held(x: Placed, item: Placed, *, clipped: bool = False) -> Any:
         return np.asarray(item)
     if item.dtype.kind not in "iu" or item.dtype.itemsize > 8:
         raise IndexError(
-            f"tensors used as indices must be of integer (or boolean) type, this one has dtype {item.dtype}"
+            f"tensors used as indices must be of integer (or boolean) type, this one has dtype {item.dtype}; "
+            "indices.numpy().astype(np.int64) makes integers"
         )
     check_input(x.device, "indices", item.memory)
     return DeviceIndices(item.shape, item, clipped)
