@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from helpers import check_same, random_bytes
+from helpers import check_same, random_array, random_bytes
 from index_keys import outcome
 
 import wgslice as wg
+import wgslice.array_api as xp
 
 DTYPES = [
     *("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
@@ -139,6 +141,71 @@ def test_the_protocol_is_answered(device: wg.Device) -> None:
             x.__dlpack__(**arguments)
     assert "versioned" in repr(x.__dlpack__(max_version=(1, 0)))
     assert "versioned" not in repr(x.__dlpack__())
+
+
+class Section:
+    """An array of a FITS file, as astropy's: it has no protocol of NumPy's."""
+
+    shape = (2, 3)
+    dtype = np.dtype(">i2")
+    ndim = 2
+
+    def __getitem__(self, key: Any) -> Any:
+        return np.arange(6, dtype=self.dtype).reshape(self.shape)[key]
+
+
+class SafeSlice:
+    """A tensor of a safetensors file, which counts a slice along an empty dimension as out of bounds."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def get_shape(self) -> list[int]:
+        return list(self.array.shape)
+
+    def get_dtype(self) -> str:
+        return "F32"
+
+    def __getitem__(self, key: Any) -> Any:
+        if key != () and self.array.size == 0:
+            raise RuntimeError("index 0 out of bounds for tensor dimension #0 of size 0")
+        return self.array[key]
+
+
+def test_arrays_of_files_are_read_as_a_whole(device: wg.Device) -> None:
+    section: Any = Section()
+    expected = np.arange(6, dtype=np.int16).reshape(2, 3)
+    check_same(wg.asarray(section, device=device).numpy(), expected)
+    check_same(wg.asarray(section, dtype="f4", device=device).numpy(), expected.astype("f4"))
+    check_same(xp.asarray(section, device=device).numpy(), expected)
+    x: Any = wg.zeros((2, 2, 3), np.int16, device=device)
+    x[1] = section
+    check_same(x.numpy(), np.stack([np.zeros_like(expected), expected]))
+    for dtype in ("f4", ml_dtypes.bfloat16):
+        for shape in ((), (3, 4), (0, 3)):
+            array = np.arange(np.prod(shape), dtype="f4").reshape(shape).astype(dtype)
+            tensor: Any = SafeSlice(array)
+            check_same(wg.asarray(tensor, device=device).numpy(), array)
+
+
+def test_numpy_writes_tensors_to_files(device: wg.Device, tmp_path: Path) -> None:
+    array = random_array((3, 4), "f4")
+    x: Any = wg.asarray(array, device=device)[:, ::-2]
+    expected = array[:, ::-2]
+    np.save(tmp_path / "x.npy", x)
+    np.save(file=tmp_path / "y.npy", arr=x.T, allow_pickle=False)
+    check_same(np.load(tmp_path / "x.npy", allow_pickle=False), np.ascontiguousarray(expected))
+    check_same(np.ascontiguousarray(np.load(tmp_path / "y.npy")), np.ascontiguousarray(expected.T))
+    for save in (np.savez, np.savez_compressed):
+        save(tmp_path / "x.npz", x, array, y=x[0])
+        with np.load(tmp_path / "x.npz", allow_pickle=False) as files:
+            assert files.files == ["y", "arr_0", "arr_1"]
+            check_same(files["arr_0"], np.ascontiguousarray(expected))
+            check_same(files["arr_1"], array)
+            check_same(files["y"], np.ascontiguousarray(expected[0]))
+    whole: Any = wg.asarray(np.arange(6).reshape(2, 3), device=device)
+    np.savetxt(tmp_path / "x.txt", whole, fmt="%d")
+    assert (tmp_path / "x.txt").read_text() == "0 1 2\n3 4 5\n"
 
 
 def test_numpys_protocol_of_arrays(device: wg.Device) -> None:

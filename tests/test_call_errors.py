@@ -7,7 +7,7 @@ import pickle
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -47,6 +47,23 @@ def test_a_call_that_does_not_fit_shows_the_signature(function: Any) -> None:
             function(unheard_of=0)
 
 
+class Sparse:
+    """A matrix of SciPy's, which NumPy takes for one object."""
+
+    shape = (3, 3)
+    dtype = np.dtype(np.int32)
+
+    def __len__(self) -> int:
+        raise TypeError("sparse array length is ambiguous")
+
+    def __getitem__(self, key: Any) -> Sparse:
+        return self
+
+    def toarray(self) -> Any:
+        return np.eye(3, dtype=np.int32)
+
+
+SPARSE: Any = Sparse()
 CALLS: list[tuple[Callable[[Any], Any], str]] = [
     (
         lambda x: LIBRARY.asarray(x, np.float64),
@@ -98,6 +115,49 @@ CALLS: list[tuple[Callable[[Any], Any], str]] = [
         "permute: got an unexpected keyword argument 'dims'; the signature is permute(x, *order, axes=None); "
         "write axes= for dims=",
     ),
+    *(
+        (
+            call,
+            f"{name}: got an unexpected keyword argument 'out'; the signature is {signature}; "
+            f"np.{numpys}(..., out=x) writes to a tensor x",
+        )
+        for name, signature, numpys, call in (
+            ("take", "take(x, indices, axis=None)", "take", lambda x: LIBRARY.take(x, [0], out=x)),
+            ("concat", "concat(arrays, axis=0)", "concatenate", lambda x: LIBRARY.concat([x], out=x)),
+            ("stack", "stack(arrays, axis=0)", "stack", lambda x: LIBRARY.stack([x], out=x)),
+        )
+    ),
+    (
+        lambda x: LIBRARY.arange(x),
+        "arange: start: a tensor where host numbers are needed: item() or numpy() reads it back",
+    ),
+    (
+        lambda x: LIBRARY.arange(0, 9, x[0, 0]),
+        "arange: step: a tensor where host numbers are needed: item() or numpy() reads it back",
+    ),
+    (
+        lambda _: LIBRARY.asarray(b"\1\2"),
+        "asarray: array is of type bytes: must be an array; np.frombuffer(array, dtype) makes one of its "
+        "bytes",
+    ),
+    *(
+        (
+            call,
+            f"{name}: array is of type Sparse: must have all its elements in memory, as array.toarray() has",
+        )
+        for name, call in {
+            "asarray": lambda _: LIBRARY.asarray(SPARSE),
+            "assignment": lambda x: x.__setitem__(..., SPARSE),
+            "numpy.copyto": lambda x: np.copyto(x, SPARSE),
+            "full": lambda _: LIBRARY.full((3, 3), SPARSE),
+        }.items()
+    ),
+    (
+        lambda x: x[0:2.0],
+        "slice indices must be integers or None or have an __index__ method; int(index) makes an integer of "
+        "2.0, and i // 2 gives one",
+    ),
+    (lambda x: np.flip(x, cast("Any", 1.5)), "numpy.flip: axes = 1.5: must be an integer, not float"),
     (
         lambda x: x.take([0], dim=0),
         "take: got an unexpected keyword argument 'dim'; the signature is take(indices, axis=None, out=None, "
@@ -183,9 +243,68 @@ def test_remedies_of_mistaken_calls_work(device: wg.Device) -> None:
         program(x)
 
 
+def test_a_float_index_names_integers(x: Any) -> None:
+    for key, words in (
+        (1.5, "valid indices; int(index) makes an integer of 1.5, and i // 2 gives one"),
+        (
+            (0, np.float32(1)),
+            "valid indices; int(index) makes an integer of np.float32(1.0), and i // 2 gives one",
+        ),
+        (np.array([1.0]), "integer (or boolean) type; indices.astype(np.int64) makes integers"),
+        (unread((2,)), "has dtype float32; indices.numpy().astype(np.int64) makes integers"),
+    ):
+        for call in (x.__getitem__, lambda key: x.__setitem__(key, 0)):
+            with pytest.raises(IndexError) as refused:
+                call(key)
+            assert str(refused.value).endswith(words)
+    with pytest.raises(
+        TypeError, match=r"indices have dtype float64: must be integers; indices.astype\(np.int64\)"
+    ):
+        wg.take(x, [1.0])
+
+
+def test_flags_name_views_and_copies_instead_of_being_set(device: wg.Device) -> None:
+    x: Any = wg.asarray(np.arange(3), device=device)
+    calls: dict[str, Callable[[], Any]] = {
+        "writeable": lambda: setattr(x.flags, "writeable", False),
+        "anything": lambda: setattr(x.flags, "anything", False),
+        "WRITEABLE": lambda: x.flags.__setitem__("WRITEABLE", False),
+    }
+    for name, call in calls.items():
+        with pytest.raises(
+            AttributeError, match=rf"flags cannot be set \({name}\): wg.broadcast_to\(x, x.shape\)"
+        ):
+            call()
+    with pytest.raises(AttributeError, match=r"setflags'.*use instead: wg.broadcast_to\(x, x.shape\)"):
+        x.setflags(write=False)
+    assert x.flags.writeable
+    frozen = wg.broadcast_to(x, x.shape)
+    with pytest.raises(ValueError, match="read-only"):
+        frozen[0] = 5
+    np.testing.assert_array_equal(frozen.numpy(), np.arange(3))
+
+
+def test_sizes_are_refused_before_numbers_are_computed(device: wg.Device) -> None:
+    beyond = device.wgpu_device.limits["max-buffer-size"] + 1
+    calls: list[Callable[[], wg.Tensor]] = [
+        lambda: wg.arange(10**13, device=device),
+        lambda: wg.arange(1, 0, -1e-13, device=device),
+        lambda: wg.arange(beyond, dtype="u1", device=device),
+        lambda: wg.arange(beyond // 8 + 1, device=device),
+        lambda: xp.linspace(0, 1, 10**13, device=device),
+    ]
+    for call in calls:
+        with pytest.raises(
+            ValueError, match=r"^(arange|linspace): (shape\[0\] = \d+: must be|a buffer of \d+ by)"
+        ):
+            call()
+
+
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [
+        ("__array_interface__", "x.numpy()  # as in PIL.Image.fromarray(x.numpy())"),
+        ("devices", "wg.adapters()  # and x.device"),
         ("to", "x.to_device(device)  # or x.numpy(), in host memory"),
         ("cpu", "x.numpy()"),
         ("get", "x.numpy()"),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import operator
+import re
 from typing import Any, cast
 
+import ml_dtypes
 import numpy as np
 import pytest
 from helpers import bits, check_same, random_array
 
 import wgslice as wg
+import wgslice.array_api as xp
 
 ONE = [np.array(-7, "i2"), np.array([[200]], "u1"), np.array(2.5, "f4"), np.array(True), np.array([1 + 2j])]
 
@@ -57,6 +60,85 @@ def test_several_elements_are_no_number(device: wg.Device, shape: tuple[int, ...
 def test_times_are_items_too(device: wg.Device) -> None:
     array = np.array("2024-02-29", "M8[s]")
     assert wg.asarray(array, device=device).item() == array.item()
+
+
+UNITS = ["", "[Y]", "[M]", "[W]", "[D]", "[h]", "[m]", "[s]", "[25s]", "[ms]", "[us]", "[ns]", "[ps]", "[as]"]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("kind", ["M8", "m8"])
+def test_times_are_numbers_where_numpys_are(device: wg.Device, kind: str, unit: str) -> None:
+    for count in (0, 1, -3, np.iinfo(np.int64).min):  # the last is NaT
+        array = np.array([[count]], np.int64).view(kind + unit)
+        x = wg.asarray(array, device=device)
+        assert bool(x) is bool(array)
+        for convert in (int, float, complex):
+            try:
+                expected = convert(array[0, 0, ...])
+            except TypeError:
+                with pytest.raises(TypeError):
+                    convert(x)
+            else:
+                assert convert(x) == expected
+        with pytest.raises(TypeError, match="only an integer of rank 0"):
+            operator.index(x[0, 0])
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "bool", "complex128", "M8[s]", "bfloat16"])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0, 2), (2, 1, 2)])
+def test_bytes_are_those_of_the_elements(device: wg.Device, shape: tuple[int, ...], dtype: str) -> None:
+    array = random_array(shape, ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    x = wg.asarray(array, device=device)
+    assert bytes(x) == array.tobytes()
+    assert bytes(x.T) == array.T.tobytes()
+    if shape:
+        assert bytes(x[::-1]) == array[::-1].tobytes()
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">i2", ">u8", ">c16", ">M8[ms]"])
+def test_another_byte_order_means_the_native_one(device: wg.Device, dtype: str) -> None:
+    native = np.dtype(dtype).newbyteorder("=")
+    ones = np.ones(3, native)
+    x = wg.asarray(ones.astype(dtype), device=device)
+    made: Any = {
+        "zeros": wg.zeros(3, dtype, device=device),
+        "ones": wg.ones(3, dtype, device=device),
+        "full": wg.full(3, 1, dtype, device=device),
+        "full of its own": wg.full(3, ones.astype(dtype), device=device),
+        "asarray": wg.asarray(x, dtype=dtype),
+        "asarray of tensors": wg.asarray([x, x], dtype=dtype)[1],
+        "astype": x.astype(dtype),
+        "concatenate": np.concatenate([x, x], dtype=dtype)[:3],
+        "zeros_like": np.zeros_like(x, dtype=dtype),
+        "ones_like": np.ones_like(x, dtype=dtype),
+        "full_like": np.full_like(x, 1, dtype=dtype),
+        "xp.ones_like": xp.ones_like(x, dtype=dtype),
+        "xp.zeros": xp.zeros(3, dtype=dtype, device=device),
+        "xp.full": xp.full(3, 1, dtype=dtype, device=device),
+    }
+    for name, found in made.items():
+        check_same(found.numpy(), np.zeros(3, native) if "zeros" in name else ones)
+    for empty in (
+        wg.empty(3, dtype, device=device),
+        np.empty_like(x, dtype=dtype),
+        xp.empty_like(x, dtype=dtype),
+    ):
+        assert (empty.shape, empty.dtype) == ((3,), native)
+    if native.kind in "iuf":
+        check_same(wg.arange(3, dtype=dtype, device=device).numpy(), np.arange(3, dtype=native))
+        check_same(
+            xp.linspace(0, 4, 3, dtype=dtype, device=device).numpy(), np.linspace(0, 4, 3, dtype=native)
+        )
+    described = wg.TensorDesc(dtype, (3,))
+    assert described == wg.TensorDesc(native, (3,))
+    operator = device.compile(wg.Slice1(described, wg.TensorDesc(native, (2,)), [1], [2], [-1]))
+    counted = np.arange(3).astype(dtype)
+    check_same(operator(wg.asarray(counted, device=device)).numpy(), counted[:0:-1].astype(native))
+    for view in (x.view, lambda other: wg.from_buffer(x.buffer, 3, other)):
+        with pytest.raises(
+            TypeError, match=f"dtype {re.escape(dtype)}: must be in this machine's byte order"
+        ):
+            view(dtype)
 
 
 @pytest.mark.parametrize("axes", [(), (None,), (2, 0, 1), ((2, 0, 1),), ([-1, 1, 0],)])
@@ -113,8 +195,16 @@ def test_astype_keeps_bits_or_is_refused(device: wg.Device) -> None:
         NotImplementedError, match=r"astype: int16 to float32: nothing .*; use np.asarray\(x\).astype"
     ):
         x.astype(np.float32)
-    with pytest.raises(TypeError, match="astype: dtype object: must be numbers or bools, not Python objects"):
-        x.astype(object)
+    others: list[Any] = [object, str, "S5", [("a", "i2")], None]
+    for dtype in others:
+        name = re.escape(str(np.dtype(dtype)))
+        with pytest.raises(
+            wg.ComputationRefused, match=rf"^astype: int16 to {name}: nothing .* np.asarray\(x\)"
+        ):
+            x.astype(dtype)
+    assert np.asarray(x).astype(str).tolist() == [str(number) for number in x.numpy()]
+    with pytest.raises(TypeError, match=r"^astype: Cannot interpret '5' as a data type"):
+        x.astype(cast("Any", 5))
 
 
 def test_asarray_casts_arrays_before_the_upload(device: wg.Device) -> None:

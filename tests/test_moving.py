@@ -143,6 +143,47 @@ def test_filled_tensors(device: wg.Device, shape: tuple[int, ...], dtype: str) -
     assert (made.shape, made.dtype, made.device) == (shape, np.dtype(dtype), device)
 
 
+@pytest.mark.parametrize("dtype", ["M8", "m8", "M8[D]", "m8[25s]"])
+def test_times_are_filled_and_padded_as_numpys(device: wg.Device, dtype: str) -> None:
+    """Also times without a unit, to which NumPy assigns no integer of Python's."""
+    array: Any = np.array(["NaT", "NaT"], dtype)
+    x: Any = wg.asarray(array, device=device)
+    pairs: list[tuple[Any, Any]] = [
+        (np.pad(x, 1), np.pad(array, 1)),
+        (np.pad(x, (2, 1), constant_values=(7, 2.5)), np.pad(array, (2, 1), constant_values=(7, 2.5))),
+        (np.pad(x, 1, constant_values="NaT"), np.pad(array, 1, constant_values="NaT")),
+        (np.ones_like(x), np.ones_like(array)),
+        (xp.ones_like(x), np.ones_like(array)),
+        (np.zeros_like(x), np.zeros_like(array)),
+        (np.full_like(x, 3), np.full_like(array, 3)),
+        (np.full_like(x, [3, 4]), np.full_like(array, [3, 4])),
+        (np.full_like(x, array[0]), np.full_like(array, array[0])),
+        (xp.full_like(x, 3), np.full_like(array, 3)),
+        (wg.full(2, 3, dtype, device=device), np.full(2, 3, dtype)),
+        (wg.ones(2, dtype, device=device), np.ones(2, dtype)),
+    ]
+    for ours, numpys in pairs:
+        assert ours.dtype == numpys.dtype
+        check_same(ours.numpy().view(np.int64), numpys.view(np.int64))
+
+
+@pytest.mark.parametrize("value", ["5", None, 2.75, 1 + 2j, True, [1, 2]], ids=repr)
+@pytest.mark.parametrize("dtype", ["int16", "float32", "bool"])
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+def test_values_are_cast_as_by_numpys_full(device: wg.Device, value: Any, dtype: str) -> None:
+    like: Any = wg.zeros(2, dtype, device=device)
+    ours = (lambda: wg.full(2, value, dtype, device=device)), (lambda: np.full_like(like, value))
+    try:
+        expected = np.full(2, value, dtype)
+    except TypeError:
+        for call in ours:
+            with pytest.raises(TypeError):
+                call()
+    else:
+        for call in ours:
+            check_same(call().numpy(), expected)
+
+
 def test_an_array_fills_by_broadcasting(device: wg.Device) -> None:
     check_same(
         wg.full((2, 3), [1, 2, 3], np.uint8, device=device).numpy(), np.full((2, 3), [1, 2, 3], np.uint8)

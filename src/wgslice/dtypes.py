@@ -14,7 +14,7 @@ AnyDType: TypeAlias = DTypeLike | None
 
 
 def element_dtype(dtype: DTypeLike) -> DType:
-    """Return a dtype; raises TypeError if no element can have it."""
+    """Return a dtype in native byte order; raises TypeError if no element can have it."""
     if dtype is None:
         raise TypeError("dtype None: name one")
     if isinstance(dtype, int):
@@ -30,19 +30,23 @@ def element_dtype(dtype: DTypeLike) -> DType:
         )
     if given.itemsize not in type_widths:
         raise TypeError(f"dtype {given}: an element has 1, 2, 4, 8 or 16 bytes, this one {given.itemsize}")
-    if not given.isnative:
-        raise TypeError(f"dtype {given}: must be in this machine's byte order; asarray converts arrays to it")
-    return given
+    return given if given.isnative else given.newbyteorder("=")
 
 
-def native_dtype(dtype: DType) -> DType:
-    """The element dtype of an array to upload: its own, in native byte order."""
-    return element_dtype(dtype if dtype.hasobject else dtype.newbyteorder("="))
+def view_dtype(dtype: DTypeLike) -> DType:
+    """Return an element dtype for bytes that stay as they are; refuses another byte order than theirs."""
+    element = element_dtype(dtype)
+    if not np.dtype(dtype).isnative:
+        raise TypeError(
+            f"dtype {np.dtype(dtype)}: must be in this machine's byte order, in which bytes of a buffer "
+            "are read; x.numpy().view(dtype) reads them in the other"
+        )
+    return element
 
 
 def native_array(array: NDArray[Any]) -> NDArray[Any]:
     """Return an array for upload, row-major and in native byte order; itself if it is so already."""
-    return array.astype(native_dtype(array.dtype), order="C", copy=False)
+    return array.astype(element_dtype(array.dtype), order="C", copy=False)
 
 
 def check_same_dtype(input: DType, output: DType) -> None:

@@ -27,7 +27,7 @@ from zarr.registry import register_ndbuffer
 
 from wgslice.arguments import MAX_RANK, checked_shape
 from wgslice.dialects.basic import is_plain
-from wgslice.dtypes import DType, native_dtype
+from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import AnyDevice, Device, checked_device
 from wgslice.gpu.protocols import Buffer
@@ -158,7 +158,7 @@ class NDBuffer(cpu.NDBuffer):
         element, task = None, current_task()
         if len(shape) <= MAX_RANK:
             with suppress(TypeError):  # for dtypes that tensors do not support
-                element = native_dtype(np.dtype(dtype))
+                element = element_dtype(dtype)
         if element is None or task is None:
             return cls(np.empty(shape, dtype, order))
         asked_for = reading.get() is None

@@ -111,8 +111,10 @@ def linspace(
     with named("linspace"):
         for end in (start, stop):
             check_of_numbers(end)
-        array = np.linspace(start, stop, num, endpoint=endpoint, dtype=default_dtype(dtype, 0.0, start, stop))
-    return creation.asarray(array, device=device)
+        element, chosen = default_dtype(dtype, 0.0, start, stop), checked_device(device)
+        creation.check_count(chosen, integer("num", num), element.itemsize)
+        array = np.linspace(start, stop, num, endpoint=endpoint, dtype=element)
+    return creation.asarray(array, device=chosen)
 
 
 @documented(

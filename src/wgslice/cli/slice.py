@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import wgslice as wg
 from wgslice.cli.progress import progress_bar
 from wgslice.dialects.basic import Selection, basic_index
-from wgslice.dtypes import DType, native_dtype
+from wgslice.dtypes import DType, element_dtype
 from wgslice.gpu.device import checked_device
 from wgslice.streaming.walk import limit_nbytes
 from wgslice.whole_files import written_whole
@@ -36,7 +36,7 @@ def slice_file(arguments: Namespace) -> None:
     chunks = parse_chunks(arguments.chunks, output, selection.shape)
     if output.suffix.lower() not in (".npy", ".zarr"):
         check_image(output, selection, source.shape)
-    dtype = native_dtype(source.dtype)
+    dtype = element_dtype(source.dtype)
     device = checked_device(arguments.adapter)
     with progress_bar() as progress, written_array(output, selection.shape, dtype, chunks) as out:
         wg.stream(source, selection, out, limit=limit, progress=progress, device=device)

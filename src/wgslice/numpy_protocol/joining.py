@@ -246,9 +246,9 @@ def tensors_of(
 
 def check_dtype(name: str, dtype: Any, tensors: DType) -> None:
     """Refuse a dtype that is not the tensors' own, unless it is None."""
-    if dtype is not None and np.dtype(dtype) != tensors:
+    if dtype is not None and (given := np.dtype(dtype).newbyteorder("=")) != tensors:
         raise TypeError(
-            f"{name} is {np.dtype(dtype)}: must be {tensors} as the tensors have, since elements are moved "
+            f"{name} is {given}: must be {tensors} as the tensors have, since elements are moved "
             "and not converted; asarray(np.asarray(x).astype(...)) converts"
         )
 

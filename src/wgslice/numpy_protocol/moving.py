@@ -166,8 +166,13 @@ def constants_of(x: Tensor, values: Any, *, one: bool) -> Tensor | NDArray[Any]:
         check_input(x.device, "constant_values", values.memory)
         return values
     shape = np.shape(values)
-    numbers = list(values.reshape(-1)) if isinstance(values, np.ndarray) else values  # of an array's range
     with named("constant_values"):
+        check_of_numbers(values)
+        numbers: Any = values
+        if x.dtype.kind in "mM":
+            numbers = np.asarray(values)  # NumPy assigns numbers to times without a unit only from arrays
+        elif isinstance(values, np.ndarray):
+            numbers = list(values.reshape(-1))  # so that numbers outside the dtype's range are refused
         constants = as_assigned(numbers, x.dtype).reshape(shape)
         if one and constants.size != 1:
             raise ValueError(f"shape {constants.shape}: must be one constant with interior")

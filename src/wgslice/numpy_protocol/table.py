@@ -118,7 +118,8 @@ def full_like(
 ) -> Tensor:
     """Make a tensor like another one, of a value that broadcasts to its shape."""
     made = made_like(empty, order, "a", a, dtype, device, shape)
-    made[...] = fill_value
+    given = isinstance(fill_value, Tensor)
+    made[...] = fill_value if given else placed.as_copied(fill_value, made.dtype, "unsafe")
     return made
 
 
@@ -175,6 +176,22 @@ def windows(
     if writeable:
         raise NotImplementedError("writeable = True: windows share elements, so that the view is read-only")
     return strided_views.sliding_window_view(x, window_shape, axis)
+
+
+def of_elements(name: str) -> Callable[..., Any]:
+    """Return NumPy's function of a name, which gets the elements of tensors, read back."""
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        return in_numpy(name)(
+            *map(elements, arguments), **{key: elements(value) for key, value in options.items()}
+        )
+
+    return call
+
+
+def elements(value: Any) -> Any:
+    """Return a tensor read back, and other values as they are."""
+    return value.numpy() if isinstance(value, Tensor) else value
 
 
 def shadow(x: Any) -> NDArray[np.bool_]:
@@ -276,6 +293,7 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
     "roll": lambda a, shift, axis=None: moving.roll(a, shift, axis),
     "rollaxis": views.rollaxis,
     "rot90": lambda m, k=1, axes=(0, 1): views.rot90(m, k, axes),
+    **{name: of_elements(name) for name in ("save", "savetxt", "savez", "savez_compressed")},
     "select": choosing.select,
     "shape": lambda a: a.shape,
     "shares_memory": sharing(np.shares_memory),

@@ -30,7 +30,7 @@ class TensorDesc:
     Parameters
     ----------
     dtype : dtype_like
-        Of elements of 1, 2, 4, 8 or 16 bytes.
+        Of elements of 1, 2, 4, 8 or 16 bytes, which are in native byte order whichever this has.
     sizes : sequence of int
         0 to 8 extents, u32, each at least 1; Slice1, Slice and SliceGrad need one at least.
     strides : sequence of int, optional

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.dtypes import DType, native_dtype
+from wgslice.dtypes import DType, element_dtype
 from wgslice.streaming.sources import Source, block_starts, mapping, release, runs_in
 from wgslice.streaming.walk import Edges
 from wgslice.tensors.placed import check_destination
@@ -57,7 +57,7 @@ def check_target(out: Any, shape: tuple[int, ...], dtype: DType, source: Source)
         )
     if tuple(out.shape) != shape:
         raise ValueError(f"out has shape {tuple(out.shape)}, the result {shape}: they must be equal")
-    if native_dtype(np.dtype(out.dtype)) != dtype:
+    if element_dtype(out.dtype) != dtype:
         raise TypeError(
             f"out has dtype {out.dtype}, the result {dtype}: they must be equal; dtype= casts blocks"
         )

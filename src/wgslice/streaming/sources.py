@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from wgslice.dialects.basic import Selection
-from wgslice.dtypes import AnyDType, DType, native_array, native_dtype
+from wgslice.dtypes import AnyDType, DType, element_dtype, native_array
 from wgslice.errors import named
 from wgslice.layout import Layout
 from wgslice.streaming.walk import Dimension, Edges, Piece, Shares, Walk, block_nbytes, blocks_touched, counts
@@ -76,9 +76,9 @@ class Source:
         self.shape = tuple(map(int, array.shape))
         # For each dimension the first index of each block; None without blocks.
         self.starts = block_starts(self.shape, getattr(array, "chunks", None))
-        self.read_dtype = native_dtype(self._first_dtype())
+        self.read_dtype = element_dtype(self._first_dtype())
         self.casts = dtype is not None  # what is read, to another dtype
-        self.dtype = native_dtype(np.dtype(dtype)) if self.casts else self.read_dtype
+        self.dtype = element_dtype(dtype) if self.casts else self.read_dtype
         if self.starts is None:
             self._check_dtype(self.read_dtype)
         # Absolute strides in bytes, in the file or memory of the source.
@@ -101,7 +101,7 @@ class Source:
             raise TypeError(
                 f"dtype = {self.dtype}: NumPy's rule 'same_kind' does not cast to it the source's {dtype}"
             )
-        if not self.casts and native_dtype(dtype) != self.dtype:
+        if not self.casts and element_dtype(dtype) != self.dtype:
             raise TypeError(
                 f"the source returned dtype {dtype}: must be {self.dtype}, as it named or returned first; "
                 f"dtype={dtype.name!r} accepts both"
@@ -145,7 +145,7 @@ class Source:
 
     def _cast(self, part: NDArray[Any]) -> NDArray[Any]:
         """Cast a part to the dtype of the result; byte order stays for copies to convert."""
-        if native_dtype(part.dtype) == self.dtype:
+        if element_dtype(part.dtype) == self.dtype:
             return part
         converted = part.astype(self.dtype)
         release(part)

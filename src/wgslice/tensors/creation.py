@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+from math import ceil, inf
 from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from wgslice.arguments import Integers, OneOrMore, checked_offset, checked_shape, copy_choice, integers
-from wgslice.dtypes import AnyDType, DType, element_dtype, native_array
+from wgslice.arguments import (
+    Integers,
+    OneOrMore,
+    checked_offset,
+    checked_shape,
+    copy_choice,
+    integers,
+)
+from wgslice.dtypes import AnyDType, DType, element_dtype, native_array, view_dtype
 from wgslice.errors import fitted, named, public
-from wgslice.gpu.device import AnyDevice, check_usable, checked_device
+from wgslice.gpu.device import AnyDevice, Device, check_usable, checked_device
 from wgslice.gpu.handles import check_alive, check_fits, checked_buffer, owning_device
 from wgslice.gpu.protocols import Buffer
+from wgslice.gpu.sink import checked_nbytes
 from wgslice.layout import Layout
 from wgslice.tensors.methods import packed_copy
 from wgslice.tensors.placed import (
-    as_assigned,
+    as_copied,
     check_no_path,
     check_no_sequence,
+    check_of_numbers,
     check_tensor,
     has_tensors,
     imported,
+    in_memory,
     write,
 )
 from wgslice.tensors.sequences import check_not_converted, joined
@@ -38,7 +49,9 @@ def asarray(
     ----------
     array : array_like or Tensor
         Any argument of `numpy.asarray`, in any memory layout and byte order, of rank 0 to 8; may be empty.
-        Nested sequences of tensors and arrays are joined on the device, in one submission.
+        Nested sequences of tensors and arrays are joined on the device, in one submission. Arrays of files
+        that NumPy does not read, such as the `section` of an astropy HDU and the `get_slice` of a
+        safetensors file, are read as a whole.
     dtype : dtype_like, optional
         Dtype to which NumPy casts the array before the upload; by default the array's, in native byte order.
         For a tensor only its own dtype, since nothing is converted on the GPU.
@@ -60,7 +73,7 @@ def asarray(
     ComputationRefused
         The dtype differs from that of the tensor, or of tensors in a sequence.
     TypeError
-        The dtype does not have elements of 1, 2, 4, 8 or 16 bytes.
+        The dtype does not have elements of 1, 2, 4, 8 or 16 bytes, or the array is a path, bytes or sparse.
     ValueError
         The rank is above 8, the elements exceed the largest buffer, `copy` is text, or False where a copy is
         needed, or shapes in a sequence differ.
@@ -92,7 +105,7 @@ def asarray(
     if has_tensors(array):
         return joined(array, dtype, device)
     check_no_path("array", array)
-    return from_host(native_array(np.asarray(array, dtype)), checked_device(device))
+    return from_host(native_array(np.asarray(in_memory(array), dtype)), checked_device(device))
 
 
 def check_may_copy(copy: bool | None, route: str) -> None:
@@ -154,14 +167,15 @@ def empty(shape: OneOrMore, dtype: AnyDType = np.float64, *, device: AnyDevice =
     shape : int or sequence of int
         Up to 8 sizes, each at least 0.
     dtype : dtype_like, optional
-        A dtype with elements of 1, 2, 4, 8 or 16 bytes; float64 by default and for None, as in NumPy.
+        A dtype with elements of 1, 2, 4, 8 or 16 bytes, in whichever byte order; float64 by default and for
+        None, as in NumPy.
     device : Device or str, optional
         A device, or part of an adapter's name or backend, such as "vulkan"; `default_device()` by default.
 
     Returns
     -------
     Tensor
-        Packed, in a new buffer.
+        Packed, in native byte order, in a new buffer.
 
     Raises
     ------
@@ -243,7 +257,7 @@ def arange(
     Raises
     ------
     TypeError, ValueError, NoAdapterError, OutOfDeviceMemory, DeviceLostError
-        As `empty`; or an argument is not a number, or `step` is 0.
+        As `empty`, before anything is computed; or an argument is not a number, or `step` is 0.
 
     Examples
     --------
@@ -252,12 +266,27 @@ def arange(
     (array([0, 1, 2, 3, 4, 5]), array([5, 3, 1], dtype=uint8))
     """
     with named("arange"):
+        for name, number in {"start": start, "stop": stop, "step": step}.items():
+            with named(name):
+                check_of_numbers(number)
         if step == 0:
             raise ValueError("step = 0: must not be 0")
-        numbers: Any = start, stop, step
         element = None if dtype is None else element_dtype(dtype)
-        array = np.arange(*numbers, dtype=element)
-    return asarray(array, device=device)
+        chosen = checked_device(device)
+        numbers: Any = (0, start, step) if stop is None else (start, stop, step)
+        if all(np.asarray(number).dtype.kind in "biuf" for number in numbers):
+            first, end, each = map(float, numbers)
+            check_count(chosen, (end - first) / each, NUMBER_NBYTES if element is None else element.itemsize)
+        return from_host(native_array(np.arange(*numbers, dtype=element)), chosen)
+
+
+NUMBER_NBYTES = 8  # at least, where `numpy.arange` chooses the dtype
+
+
+def check_count(device: Device, count: float, itemsize: int) -> None:
+    """Refuse more numbers than the device's largest buffer has room for, before they are computed."""
+    if 0 < count < inf:  # NumPy refuses the others
+        checked_nbytes(device, itemsize * checked_shape(ceil(count))[0])
 
 
 @public()
@@ -279,7 +308,7 @@ def from_buffer(
     shape : int or sequence of int
         Up to 8 sizes.
     dtype : dtype_like
-        A dtype with elements of 1, 2, 4, 8 or 16 bytes.
+        A dtype with elements of 1, 2, 4, 8 or 16 bytes, in native byte order.
     offset : int
         Bytes from the start of the buffer to the element at index 0, a multiple of the item size.
     strides : sequence of int, optional
@@ -295,7 +324,7 @@ def from_buffer(
     ------
     TypeError
         `gpu_buffer` is not a wgpu.GPUBuffer, a size, stride or offset is not an integer, or the dtype does
-        not have elements of 1, 2, 4, 8 or 16 bytes.
+        not have elements of 1, 2, 4, 8 or 16 bytes, or is not in native byte order.
     ValueError
         The layout exceeds the buffer, in whole words of 4 bytes; the buffer lacks STORAGE, is mapped or
         destroyed; the offset is not a multiple of the item size; or strides and sizes differ in number.
@@ -313,7 +342,7 @@ def from_buffer(
     with named("gpu_buffer"):
         buffer = checked_buffer(gpu_buffer, "a tensor's is x.buffer, and offset= is the byte to begin at")
         device = owning_device(buffer)
-    sizes, element = checked_shape(shape), element_dtype(dtype)
+    sizes, element = checked_shape(shape), view_dtype(dtype)
     start = checked_offset(offset, element.itemsize)
     layout = Layout.packed(sizes, start)
     if strides is not None:
@@ -338,7 +367,7 @@ def full(
     shape : int or sequence of int
         As for `empty`.
     fill_value : scalar, array_like or Tensor
-        The value, broadcast to the shape; cast as NumPy assigns it, unless it is a tensor.
+        The value, broadcast to the shape; cast as `numpy.full` does, unless it is a tensor.
     dtype, device : dtype_like, Device or str, optional
         As for `empty`; by default those of `fill_value` if it has them.
 
@@ -362,10 +391,11 @@ def full(
            [7, 7, 7]], dtype=uint8)
     """
     check_no_sequence(fill_value)
+    fill_value = in_memory(fill_value)
     given = fill_value if isinstance(fill_value, Tensor) else np.asarray(fill_value)
     element = element_dtype(given.dtype if dtype is None else dtype)
     if not isinstance(given, Tensor):
-        given = as_assigned(fill_value, element)
+        given = as_copied(fill_value, element, "unsafe")
     elif device is None:
         device = given.device
     made = empty(shape, element, device=device)

@@ -22,7 +22,7 @@ from wgslice.docstrings import (
     WRITTEN,
     documented,
 )
-from wgslice.dtypes import element_dtype
+from wgslice.dtypes import DType, view_dtype
 from wgslice.errors import ComputationRefused, fitted, named, public
 from wgslice.gpu.recording import BoundCopy, BoundLayout, run_copy
 from wgslice.gpu.sink import sink
@@ -235,7 +235,8 @@ class ArrayMethods(Placed):
         Parameters
         ----------
         dtype : dtype_like
-            The tensor's dtype; `view` reinterprets the bits as another dtype of the same width.
+            The tensor's dtype, in any byte order; `view` reinterprets the bits as another dtype of the same
+            width.
         order : {"K", "A", "C", "F"}, optional
             As of `copy`.
         casting : {"unsafe", "same_kind", "safe", "equiv", "no"}, optional
@@ -253,19 +254,19 @@ class ArrayMethods(Placed):
         ComputationRefused
             The dtype differs from the tensor's.
         TypeError
-            The dtype does not have elements of 1, 2, 4, 8 or 16 bytes, or `casting` excludes it.
+            `dtype` is not a dtype, or `casting` excludes it.
         ValueError, OutOfDeviceMemory, DeviceLostError
             As `copy`; or `casting` is another word.
         """
         as_is = not copy_choice(copy) and has_order(self.layout, order)
-        element = element_dtype(dtype)
+        element: DType = np.dtype(dtype).newbyteorder("=")
         if not np.can_cast(self.dtype, element, cast("Any", casting)):
             raise TypeError(f"cannot cast {self.dtype} to {element} according to the rule {casting!r}")
         if element != self.dtype:
             fills = "xarray" in sys.modules and self.dtype.kind in "biu" and element.kind == "f"
             raise ComputationRefused(
                 f"{self.dtype} to {element}: nothing is converted on the GPU; use np.asarray(x).astype, "
-                f"or x.view for the same bits with another dtype{FILLS * fills}"
+                f"or x.view for the same bits with another dtype of numbers{FILLS * fills}"
             )
         # equal dtypes of C's types, such as int64 of `long` and `long long`, have classes of their own
         return self if as_is else ordered_copy(viewed(self, self.layout, dtype=element), order)
@@ -365,7 +366,7 @@ class ArrayMethods(Placed):
         Raises
         ------
         TypeError
-            The dtype does not have elements of 1, 2, 4, 8 or 16 bytes.
+            The dtype does not have elements of 1, 2, 4, 8 or 16 bytes, or is not in native byte order.
         ValueError
             The width of the dtype differs, and the tensor has rank 0 or a last dimension with a stride; or
             the bytes of the last dimension, of the offset or of another stride are no multiple of the width.
@@ -378,7 +379,7 @@ class ArrayMethods(Placed):
         >>> wg.asarray(np.uint16([258, 772])).view(np.uint8).shape
         (4,)
         """
-        element = element_dtype(dtype)
+        element = view_dtype(dtype)
         with named(f"dtype {element}"):
             layout = reinterpreted(self.layout, self.itemsize, element.itemsize)
         return viewed(self, layout, dtype=element)

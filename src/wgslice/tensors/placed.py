@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar, cast
+from typing import Any, NoReturn, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +25,7 @@ from wgslice.plans.copy import fills, pattern_size
 from wgslice.plans.profiles import MAX_CONSTANT_NBYTES
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)  # set once, by `__init__`
 class Flags:
     """Flags of a tensor, as attributes and as items by NumPy's names, such as `flags["C_CONTIGUOUS"]`."""
 
@@ -33,6 +33,20 @@ class Flags:
     f_contiguous: bool
     owndata: bool
     writeable: bool
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in vars(self) or name not in self.__dataclass_fields__:
+            self._refuse(name)
+        object.__setattr__(self, name, value)
+
+    def __setitem__(self, name: str, value: object) -> NoReturn:
+        self._refuse(name)
+
+    def _refuse(self, name: str) -> NoReturn:
+        raise AttributeError(
+            f"a tensor's flags cannot be set ({name}): wg.broadcast_to(x, x.shape) is a read-only view of x, "
+            "and x.copy() can be written"
+        )
 
     def __getitem__(self, name: str) -> bool:
         found = {key: value for flag, value in vars(self).items() for key in (flag.upper(), flag[0].upper())}
@@ -187,12 +201,29 @@ def check_no_sequence(value: object) -> None:
 
 
 def check_no_path(name: str, value: object) -> None:
-    """Raise TypeError for the path of a file, which NumPy would take for text or an object."""
-    if isinstance(value, str | bytes | os.PathLike):
+    """Raise TypeError for bytes and the path of a file, which NumPy would take for text or an object."""
+    if isinstance(value, bytes):
+        raise TypeError(
+            f"{name} is of type bytes: must be an array; np.frombuffer({name}, dtype) makes one of its bytes"
+        )
+    if isinstance(value, str | os.PathLike):
         raise TypeError(
             f"{name} is a path, {value!r}: must be an array; open it first, as with "
             'np.load(path, mmap_mode="r") or zarr.open_array(path, mode="r")'
         )
+
+
+def in_memory(array: Any) -> Any:
+    """Return what an array of a file reads as a whole, if NumPy would take it for an object; else itself."""
+    if hasattr(array, "__array__") or not (hasattr(array, "shape") or hasattr(array, "get_shape")):
+        return array
+    if hasattr(array, "toarray"):
+        raise TypeError(
+            f"array is of type {type(array).__name__}: must have all its elements in memory, as "
+            "array.toarray() has"
+        )
+    readable = hasattr(array, "__getitem__") and not hasattr(array, "__len__")
+    return array[()] if readable else array
 
 
 def has_tensors(value: object) -> bool:
@@ -281,6 +312,7 @@ def copyto(dst: Placed, src: Placed | ArrayLike) -> None:
 def as_assigned(value: Any, dtype: DType) -> NDArray[Any]:
     """Return `value` as NumPy casts it in an assignment to an array of `dtype`."""
     check_of_numbers(value)
+    value = in_memory(value)
     array = np.empty(np.shape(value), dtype)
     try:
         array[...] = value
@@ -293,6 +325,7 @@ def as_assigned(value: Any, dtype: DType) -> NDArray[Any]:
 def as_copied(value: Any, dtype: DType, casting: str = "same_kind") -> NDArray[Any]:
     """Return `value` as `numpy.copyto` casts it, which by default raises for other kinds of numbers."""
     check_of_numbers(value)
+    value = in_memory(value)
     array = np.empty(np.shape(value), dtype)
     np.copyto(array, value, cast("Any", casting))
     return array

@@ -261,7 +261,7 @@ class Tensor(Uncomputed, ArrayMethods):
         if self.size != 1:
             remedy = "x.numpy().any() or x.numpy().all()" if self.size else "x.size > 0"
             raise ValueError(f"the truth value of a tensor of shape {self.shape} is ambiguous: use {remedy}")
-        return bool(self.item())
+        return bool(self.numpy())
 
     def __int__(self) -> int:
         return int(self._number("int"))
@@ -280,13 +280,17 @@ class Tensor(Uncomputed, ArrayMethods):
             )
         return operator.index(self.item())
 
-    def _number(self, name: str) -> Any:
-        """Return the only element, or raise an error with the name of a conversion."""
+    def _number(self, name: str) -> NDArray[Any]:
+        """Return the only element, which NumPy converts, or raise an error with the name of a conversion."""
         if self.size != 1:
             raise TypeError(
                 f"{name}: a tensor of shape {self.shape} has {self.size} elements: it must have 1; index one"
             )
-        return self.item()
+        return self.numpy().reshape(())
+
+    def __bytes__(self) -> bytes:
+        """Read the tensor back as the bytes of its elements, row-major, as `numpy.ndarray.tobytes`."""
+        return self.numpy().tobytes()
 
     def __array__(self, dtype: AnyDType = None, copy: bool | None = None) -> NDArray[Any]:
         if copy_choice(copy) is False:
