@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import operator
 import re
+import sys
 from typing import Any, cast
 
 import ml_dtypes
@@ -93,6 +95,40 @@ def test_bytes_are_those_of_the_elements(device: wg.Device, shape: tuple[int, ..
     assert bytes(x.T) == array.T.tobytes()
     if shape:
         assert bytes(x[::-1]) == array[::-1].tobytes()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="Python asks objects for buffers from 3.12 on")
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "bool", "float16", "complex128"])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0, 2)])
+def test_buffers_are_copies_of_the_elements(device: wg.Device, shape: tuple[int, ...], dtype: str) -> None:
+    array = random_array(shape, dtype)
+    x: Any = wg.asarray(array, device=device).T
+    view = memoryview(x)
+    assert (view.shape, view.format, view.nbytes) == (array.T.shape, memoryview(array).format, array.nbytes)
+    assert view.tobytes() == array.T.tobytes()
+    if shape or dtype not in (
+        "int64",
+        "uint8",
+    ):  # of which Python makes so many zeros, as of NumPy's integers
+        assert bytearray(x) == array.T.tobytes()
+    with pytest.raises(TypeError, match="read-write bytes-like object"):
+        io.BytesIO(bytes(64)).readinto(x)
+    found = np.asarray(x)
+    check_same(found, np.array(array.T, order="C"))
+    assert found.flags.writeable
+    if shape:
+        check_same(np.array([x, x]), np.array([array.T, array.T]))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="Python asks objects for buffers from 3.12 on")
+@pytest.mark.parametrize("dtype", ["M8[s]", "m8", ml_dtypes.bfloat16, ml_dtypes.float8_e5m2])
+def test_dtypes_without_a_buffer_format_are_arrays(device: wg.Device, dtype: Any) -> None:
+    array = random_array((2, 3), dtype)
+    x: Any = wg.asarray(array, device=device)
+    for make in (memoryview, bytearray):
+        with pytest.raises(BufferError, match=r"no format in Python's buffers: bytes\(x\) has"):
+            make(x)
+    check_same(np.asarray(x), array)
 
 
 @pytest.mark.parametrize("dtype", [">f4", ">i2", ">u8", ">c16", ">M8[ms]"])

@@ -292,6 +292,24 @@ class Tensor(Uncomputed, ArrayMethods):
         """Read the tensor back as the bytes of its elements, row-major, as `numpy.ndarray.tobytes`."""
         return self.numpy().tobytes()
 
+    def __buffer__(self, flags: int, /) -> memoryview:
+        """Return a copy of the elements, read back, of which Python 3.12 makes `memoryview` and `bytearray`.
+
+        Whoever asks for memory to write into is refused, since what is written would be lost. The copy is
+        writable all the same: NumPy takes it for `np.asarray(x)`.
+        """
+        if flags & WRITABLE:
+            raise BufferError(
+                "a tensor gives a copy, in which writing is lost: write into an array, and x[...] = array"
+            )
+        try:
+            _ = np.empty(0, self.dtype).data
+        except ValueError:
+            raise BufferError(
+                f"dtype {self.dtype} has no format in Python's buffers: bytes(x) has the elements' bytes"
+            ) from None
+        return self.numpy().data
+
     def __array__(self, dtype: AnyDType = None, copy: bool | None = None) -> NDArray[Any]:
         if copy_choice(copy) is False:
             raise ValueError("a tensor on a GPU cannot become an array without a copy: leave copy=False out")
@@ -392,6 +410,9 @@ class Tensor(Uncomputed, ArrayMethods):
     def __repr__(self) -> str:
         packed = "packed" if self.is_packed else f"strides={self.strides}"
         return f"Tensor(shape={self.shape}, dtype={self.dtype}, {packed}, device={self.device.adapter})"
+
+
+WRITABLE = 1  # Python's flag of a buffer
 
 
 def allocate(sizes: Sequence[int], dtype: DType, device: Device, *, zeroed: bool = True) -> Tensor:
