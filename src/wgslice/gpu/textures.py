@@ -104,9 +104,8 @@ def check_region(device: Device, region: Region, side: TextureSide) -> None:
     extent = level_extent(texture, mip_level)
     for axis, start, count, limit in zip("xyz", origin, size, extent, strict=True):
         if start + count > limit:
-            image = (
-                writes and texels.channels == 1 and size[0] == 1 < size[2]
-            )  # (height, width, 1), or layers
+            # Sizes (height, width, 1) are as many layers as rows to a format of one channel.
+            image = writes and texels.channels == 1 and size[0] == 1 < size[2]
             remedy = ", or if x is (height, width, 1), copy x.squeeze(-1)" * image
             raise ValueError(
                 f"origin {origin} and size {size} reach {axis} = {start + count}: mip level {mip_level} of "
