@@ -248,7 +248,7 @@ def test_a_float_index_names_integers(x: Any) -> None:
         (1.5, "valid indices; int(index) makes an integer of 1.5, and i // 2 gives one"),
         (
             (0, np.float32(1)),
-            "valid indices; int(index) makes an integer of np.float32(1.0), and i // 2 gives one",
+            f"valid indices; int(index) makes an integer of {np.float32(1)!r}, and i // 2 gives one",
         ),
         (np.array([1.0]), "integer (or boolean) type; indices.astype(np.int64) makes integers"),
         (unread((2,)), "has dtype float32; indices.numpy().astype(np.int64) makes integers"),
