@@ -143,6 +143,7 @@ def test_filled_tensors(device: wg.Device, shape: tuple[int, ...], dtype: str) -
     assert (made.shape, made.dtype, made.device) == (shape, np.dtype(dtype), device)
 
 
+@pytest.mark.filterwarnings("ignore:The 'generic' unit:DeprecationWarning")  # of NumPy 2.5
 @pytest.mark.parametrize("dtype", ["M8", "m8", "M8[D]", "m8[25s]"])
 def test_times_are_filled_and_padded_as_numpys(device: wg.Device, dtype: str) -> None:
     """Also times without a unit, to which NumPy assigns no integer of Python's."""
