@@ -78,7 +78,7 @@ class Source:
         self.starts = block_starts(self.shape, getattr(array, "chunks", None))
         self.read_dtype = element_dtype(self._first_dtype())
         self.casts = dtype is not None  # what is read, to another dtype
-        self.dtype = element_dtype(dtype) if self.casts else self.read_dtype
+        self.dtype = self.read_dtype if dtype is None else element_dtype(dtype)
         if self.starts is None:
             self._check_dtype(self.read_dtype)
         # Absolute strides in bytes, in the file or memory of the source.
