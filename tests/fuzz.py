@@ -21,11 +21,12 @@ from time import monotonic
 from typing import Any
 
 import hypothesis
+from contracts import EVERY
 from forcing import SETTINGS, Setting, Tally, check_call
 from hypothesis import HealthCheck, Phase, given, reproduce_failure, seed, settings
 from hypothesis import strategies as st
 from hypothesis.errors import DidNotReproduce
-from operations import OPERATIONS, Call
+from operations import Call
 
 import wgslice as wg
 from bench.provenance import commit
@@ -91,7 +92,7 @@ def failing(device: wg.Device, name: str, tally: Tally, chosen: Callable[[Any], 
         suppress_health_check=list(HealthCheck),
     )
     @given(
-        OPERATIONS[name],
+        EVERY[name],
         st.lists(st.sampled_from(SETTINGS), min_size=1, max_size=MAX_SETTINGS, unique=True),
     )
     def check(call: Call, chosen_settings: list[Setting]) -> None:
@@ -138,7 +139,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=1.0, help="how long; 1 by default")
     parser.add_argument("--adapter", help="part of a name or backend; the best one by default")
     parser.add_argument(
-        "--operation", nargs="+", choices=OPERATIONS, default=[*OPERATIONS], metavar="NAME", help="only these"
+        "--operation", nargs="+", choices=EVERY, default=[*EVERY], metavar="NAME", help="only these"
     )
     parser.add_argument("--seed", type=int, default=secrets.randbelow(2**31), help="of the first round")
     parser.add_argument("--reproduce", metavar="CASE", help="run one case of an operation, as a failure says")

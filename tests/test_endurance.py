@@ -12,12 +12,12 @@ import fuzz
 import numpy as np
 import pytest
 import soak
+from contracts import EVERY
 from forcing import SETTINGS, Tally, check_call
 from helpers import ADAPTERS, in_default_tier, on_one_adapter
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.random import Generator
-from operations import OPERATIONS
 from running import MODULE_OF, by_step
 
 import wgslice as wg
@@ -26,7 +26,7 @@ from wgslice.shaders import kernel_module
 
 
 @pytest.mark.every_adapter
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("name", EVERY)
 @given(data=st.data())
 def test_every_strategy_gives_numpys_bytes(
     device: wg.Device, name: str, request: pytest.FixtureRequest, data: st.DataObject
@@ -36,7 +36,7 @@ def test_every_strategy_gives_numpys_bytes(
     most = 1 if on_another and in_default_tier() else 3
     drawn = data.draw(st.lists(st.sampled_from(SETTINGS), min_size=1, max_size=most, unique=True))
     tally = Tally()
-    check_call(device, data.draw(OPERATIONS[name]), drawn, tally, name)
+    check_call(device, data.draw(EVERY[name]), drawn, tally, name)
     assert tally.executions + tally.refused + tally.skipped >= len(drawn)
 
 
