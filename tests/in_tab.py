@@ -29,6 +29,7 @@ ABSENT = {
     "dask": "starts threads",
     "distributed": "starts processes",
     "google": NO_WHEEL,
+    "imagecodecs": NO_WHEEL,
     "jsonschema": NO_WHEEL,  # its rpds
     "matplotlib": NO_WHEEL,
     "numcodecs": NO_WHEEL,

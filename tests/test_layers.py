@@ -186,7 +186,9 @@ def test_hosts_import_their_libraries_and_one_file_chooses() -> None:
 def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
     allowed = {"numpy", "wgpu", "wgslice", *sys.stdlib_module_names}
     extras = {
-        "cli.slice": {"PIL", "zarr"},
+        "cli.files": {"zarr"},
+        "cli.images": {"PIL", "imagecodecs"},
+        "cli.tiff": {"tifffile"},
         "cli.progress": {"rich"},
         "dask": {"dask"},
         "demo": {"matplotlib"},
@@ -221,6 +223,7 @@ EXTRAS = {
         "distributed",
         "einops",
         "google",
+        "imagecodecs",
         "matplotlib",
         "ml_dtypes",
         "onnx",
@@ -228,6 +231,7 @@ EXTRAS = {
         "platformdirs",
         "pygfx",
         "rich",
+        "tifffile",
         "torch",
         "xarray",
         "zarr",
