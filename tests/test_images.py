@@ -136,6 +136,14 @@ def test_white_is_zero_and_palettes_are_shown_as_colours() -> None:
         check_same(sliced("palette.tif"), (shown // 257).astype(np.uint8) if is_short else contiguous(shown))
 
 
+def test_samples_at_any_byte_of_a_tiff_are_read() -> None:
+    array = random_array((3, 9, 8), "c8")
+    tifffile.imwrite("in.tif", array, photometric="minisblack", align=1, description="odd", metadata=None)
+    with tifffile.TiffFile("in.tif") as file:
+        assert file.pages.first.dataoffsets[0] % 8
+    check_same(sliced("in.tif", "::-1, ::2, ::-1"), contiguous(array[::-1, ::2, ::-1]))
+
+
 def test_reduced_copies_and_masks_are_no_pages(capsys: pytest.CaptureFixture[str]) -> None:
     array = random_array((32, 48), "u1")
     with tifffile.TiffWriter("pyramid.tif") as file:
@@ -144,7 +152,7 @@ def test_reduced_copies_and_masks_are_no_pages(capsys: pytest.CaptureFixture[str
     check_same(sliced("pyramid.tif"), array)
     with tifffile.TiffWriter("reduced.tif") as file:
         file.write(array, subfiletype=1, metadata=None)
-    assert "has no page but reduced copies of one" in refusal(capsys, "reduced.tif")
+    assert "it has no page, or only reduced copies of one" in refusal(capsys, "reduced.tif")
 
 
 @pytest.mark.parametrize(
@@ -314,6 +322,26 @@ def test_frames_of_a_gif_are_composed_as_rgba() -> None:
     check_same(sliced("one.gif"), palette[indices[0]])
 
 
+@pytest.mark.filterwarnings("ignore")  # Pillow's own, of truncated files
+@pytest.mark.parametrize("name", ["in.gif", "in.png", "in.webp", "in.tif", "deep.png"])
+def test_a_cut_file_is_refused_or_whole(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A reader could take the pages before the cut for all."""
+    if name == "deep.png":
+        Path(name).write_bytes(imagecodecs.png_encode(random_array((6, 9, 3), "u2")))
+    else:
+        animation(name, random_array((3, 6, 9, 3), "u1"))
+    expected, data = sliced(name), Path(name).read_bytes()
+    refused = 0
+    for nbytes in range(8, len(data), len(data) // 40):
+        Path(f"cut-{name}").write_bytes(data[:nbytes])
+        if main(["slice", f"cut-{name}", "...", "-o", "out.npy"]) == 0:
+            check_same(np.load("out.npy"), expected)
+        else:
+            assert len(capsys.readouterr().err.splitlines()) == 1
+            refused += 1
+    assert refused > 30
+
+
 def test_photographs_with_further_images() -> None:
     """Frames of the photograph's size are pages, and smaller ones are previews of it."""
     photo = random_array((16, 24, 3), "u1")
@@ -346,6 +374,15 @@ def deep_files() -> None:
     )
 
 
+def test_greys_of_few_bits_are_scaled_as_viewers_do() -> None:
+    for bits, data in ((1, b"\x50"), (2, b"\x1b"), (4, b"\x0f")):
+        rows = zlib.compress(b"\0" + data)
+        header = struct.pack(">IIBBBBB", 8 // bits, 1, bits, 0, 0, 0, 0)
+        Path("in.png").write_bytes(png(header, [(b"IDAT", rows)]))
+        levels = [[0, 1, 0, 1, 0, 0, 0, 0], [0, 85, 170, 255], [0, 255]][bits // 2]
+        check_same(sliced("in.png"), np.array([levels], np.bool_ if bits == 1 else np.uint8))
+
+
 def test_samples_of_another_depth_are_exact_or_refused(capsys: pytest.CaptureFixture[str]) -> None:
     deep_files()
     check_same(sliced("deep.jp2"), random_array((5, 7, 3), "u2"))
@@ -376,22 +413,25 @@ def test_grey_of_16_bits_goes_both_ways(name: str) -> None:
     check_same(sliced(name, "::-1"), array)
 
 
-def test_an_animated_png_of_16_bit_colours_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+def png(header: bytes, chunks: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """A PNG file of chunks."""
+    file = b"\x89PNG\r\n\x1a\n"
+    for kind, data in [(b"IHDR", header), *chunks, (b"IEND", b"")]:
+        file += struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    return file
 
+
+def test_an_animated_png_of_16_bit_colours_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     rows = zlib.compress(b"\0" + random_array((6,), "u2").tobytes())
-    control = struct.pack(">IIIIHHBB", 2, 1, 0, 0, 1, 1, 0, 0)
-    Path("in.png").write_bytes(
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", struct.pack(">IIBBBBB", 2, 1, 16, 2, 0, 0, 0))
-        + chunk(b"acTL", struct.pack(">II", 2, 0))
-        + chunk(b"fcTL", struct.pack(">I", 0) + control)
-        + chunk(b"IDAT", rows)
-        + chunk(b"fcTL", struct.pack(">I", 1) + control)
-        + chunk(b"fdAT", struct.pack(">I", 2) + rows)
-        + chunk(b"IEND", b"")
-    )
+    frame = struct.pack(">IIIIHHBB", 2, 1, 0, 0, 1, 1, 0, 0)
+    chunks = [
+        (b"acTL", struct.pack(">II", 2, 0)),
+        (b"fcTL", struct.pack(">I", 0) + frame),
+        (b"IDAT", rows),
+        (b"fcTL", struct.pack(">I", 1) + frame),
+        (b"fdAT", struct.pack(">I", 2) + rows),
+    ]
+    Path("in.png").write_bytes(png(struct.pack(">IIBBBBB", 2, 1, 16, 2, 0, 0, 0), chunks))
     assert "animated, of samples of more than 8 bits, which Pillow reduces" in refusal(capsys, "in.png")
 
 

@@ -96,6 +96,7 @@ def open_npy(path: Path, _: ExitStack) -> NDArray[Any]:
     except ValueError:  # an empty array; for objects the second call raises again
         array = np.load(path, allow_pickle=False)
     if not isinstance(array, np.ndarray):
+        array.close()
         raise ValueError("it is an archive of several arrays")
     if array.dtype.names:
         field = array.dtype.names[0]

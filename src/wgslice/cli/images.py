@@ -30,6 +30,8 @@ LOSSLESS: dict[str, dict[str, Any]] = {"WEBP": {"lossless": True, "exact": True}
 def open_image(path: Path, files: ExitStack) -> Any:
     """Open an image: its pixels in memory, or its pages."""
     image = files.enter_context(pillow().open(path))
+    if image.format == "GIF":
+        check_gif(path)
     count = 1 if image.format == "PSD" else getattr(image, "n_frames", 1)  # Photoshop's layers are no pages
     if count == 1:
         return pixels(image, path)
@@ -49,16 +51,40 @@ def open_image(path: Path, files: ExitStack) -> Any:
         image.seek(numbers[number])
         return pixels(image, path)
 
-    first = page(0)
+    if len(numbers) == 1:
+        return page(0)
+    shape, dtype = page(0).shape, page(0).dtype
 
     def read(number: int, rows: slice, columns: slice) -> NDArray[Any]:
         found = parsed(path, "an image", lambda: page(number))
-        check_alike([str((each.shape, each.dtype)) for each in (first, found)])
+        if (found.shape, found.dtype) != (shape, dtype):
+            raise ValueError(f"{path}: page {number} has shape {found.shape}, page 0 {shape}")
         return found[rows, columns]
 
-    if len(numbers) == 1:
-        return first
-    return Pages(len(numbers), first.shape, first.dtype, read, chunks=first.shape)
+    return Pages(len(numbers), shape, dtype, read, chunks=shape)
+
+
+def check_gif(path: Path) -> None:
+    """Refuse a GIF that ends before its trailer, of which Pillow would read the frames until there."""
+    with path.open("rb") as file:
+
+        def read(nbytes: int) -> bytes:
+            data = file.read(nbytes)
+            if len(data) < nbytes:
+                raise ValueError("it ends early, so that frames may be missing")
+            return data
+
+        def read_colours(flags: int) -> None:
+            read(3 * 2 ** (flags % 8 + 1) if flags & 128 else 0)
+
+        read_colours(read(13)[10])
+        while (block := read(1)) != b";":
+            if block == b",":  # a frame: its box, flags and colours, the bits of a code, and its data
+                read_colours(read(9)[8])
+            if block in b",!":  # an extension: its kind, and its data
+                read(1)
+                while nbytes := read(1)[0]:
+                    read(nbytes)
 
 
 def pixels(image: Any, path: Path) -> NDArray[Any]:

@@ -63,8 +63,7 @@ def open_tiff(path: Path, files: ExitStack) -> Any:
     def read(number: int, rows: slice, columns: slice) -> NDArray[Any]:
         return parsed(path, "a TIFF file", lambda: tiff.read(number, rows, columns))
 
-    count = len(tiff.pages)
-    return Pages(None if count == 1 else count, tiff.shape, tiff.dtype, read, tiff.chunks)
+    return Pages(None if tiff.count == 1 else tiff.count, tiff.shape, tiff.dtype, read, tiff.chunks)
 
 
 class Tiff:
@@ -76,12 +75,12 @@ class Tiff:
         check_complete(file)
         self.pages = [page for page in file.pages if not (page.is_reduced or page.is_mask)]
         if not self.pages:
-            raise ValueError("it has no page but reduced copies of one")
+            raise ValueError("it has no page, or only reduced copies of one")
         check_alike([description(page.keyframe) for page in self.pages])
         first = self.pages[0].keyframe
-        self.page_nbytes = 0  # from each page to the next, where one directory describes them all
-        if len(self.pages) == 1 and (first.is_imagej or first.is_shaped or first.is_stk):
-            self.pages *= self._virtual_pages(first)
+        self.count = len(self.pages)
+        if self.count == 1 and (first.is_imagej or first.is_shaped or first.is_stk):
+            self.count = self._virtual_pages(first)
         self.shape = page_shape(first)
         self.dtype = page_dtype(first)
         self.orientation = orientation_of(first.tags.valueof(ORIENTATION))
@@ -95,7 +94,6 @@ class Tiff:
         count = int(series.size // prod(first.shape))
         if count > 1 and series.dataoffset is None:
             raise ValueError(f"its one page stands for {count} images, which are not stored in a row")
-        self.page_nbytes = first.nbytes
         return count
 
     def _chunks(self, page: Any) -> tuple[Any, ...]:
@@ -121,10 +119,11 @@ class Tiff:
 
     def _stored(self, number: int, rows: slice, columns: slice) -> NDArray[Any]:
         """Read rows and columns of a page as they are stored, and look up palettes."""
-        page = self.pages[number]
+        is_virtual = self.count > len(self.pages)
+        page = self.pages[0 if is_virtual else number]
         keyframe = page.keyframe
         if keyframe.is_final:  # neither compressed nor in tiles
-            offset = page.dataoffsets[0] + self.page_nbytes * number
+            offset = page.dataoffsets[0] + is_virtual * number * keyframe.nbytes
             if offset + keyframe.nbytes > self.file.filehandle.size:
                 raise ValueError(f"it ends within page {number}")
             dtype = keyframe.dtype.newbyteorder(self.file.byteorder)
@@ -188,7 +187,7 @@ def check_complete(file: Any) -> None:
             raise ValueError(f"the list of its pages breaks off after {len(seen) - 1} of them")
         return int.from_bytes(data, "little" if file.byteorder == "<" else "big")
 
-    format, offset = file.tiff, file.pages.first.offset
+    format, offset = file.tiff, file.pages.first.offset if file.pages else 0
     while offset:
         if offset in seen:
             raise ValueError(f"the list of its pages is a circle of {len(seen)}")
