@@ -144,6 +144,26 @@ def test_samples_at_any_byte_of_a_tiff_are_read() -> None:
     check_same(sliced("in.tif", "::-1, ::2, ::-1"), contiguous(array[::-1, ::2, ::-1]))
 
 
+def test_what_a_sparse_tiff_leaves_out_is_its_fill_value() -> None:
+    """As GDAL writes tiles and strips without data."""
+    array = random_array((2, 32, 48), "u1")
+    tag = (42113, "s", 0, "7", False)
+    for options in ({"tile": (16, 16)}, {"compression": "zlib", "rowsperstrip": 8}, {}):
+        tifffile.imwrite("in.tif", array, photometric="minisblack", extratags=[tag], metadata=None, **options)
+        with tifffile.TiffFile("in.tif", mode="r+") as file:
+            page = file.pages.get(1)
+            assert isinstance(page, tifffile.TiffPage)
+            for code in (273, 279, 324, 325):
+                if code in page.tags:
+                    left = page.tags[code]
+                    left.overwrite((0, *left.value[1:]))
+        shown = array.copy()
+        shown[1, : options.get("rowsperstrip", 16), : 16 if "tile" in options else 48] = 7
+        if not options:
+            shown[1] = 7
+        check_same(sliced("in.tif", "::-1"), contiguous(shown[::-1]))
+
+
 def test_reduced_copies_and_masks_are_no_pages(capsys: pytest.CaptureFixture[str]) -> None:
     array = random_array((32, 48), "u1")
     with tifffile.TiffWriter("pyramid.tif") as file:

@@ -16,7 +16,7 @@ from wgslice.cli.tiff import created_tiff, is_tiff, open_tiff
 from wgslice.dtypes import DType, element_dtype
 from wgslice.whole_files import written_whole
 
-Chunks = tuple[int, ...] | None  # of a store
+Chunks = tuple[int, ...] | None  # chunk sizes of a store
 
 
 class Kind(NamedTuple):

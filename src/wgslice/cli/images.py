@@ -22,7 +22,7 @@ ORIENTATION = 0x0112  # a tag of EXIF and TIFF
 EXACT = {"1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "I", "F", "I;16", "I;16L", "I;16B", "I;16N"}
 # Samples that Pillow widens to the 32 bits of its mode "I", by the name of their layout in the file.
 WIDENED = {"I;16B": np.uint16, "I;16S": np.int16, "I;16BS": np.int16, "I;32N": np.uint32}
-DECODERS = {"PNG": "png_decode", "JPEG2000": "jpeg2k_decode"}  # of imagecodecs, at full depth
+DECODERS = {"PNG": "png_decode", "JPEG2000": "jpeg2k_decode"}  # functions of imagecodecs
 ROUNDING = {"JPEG", "MPO", "AVIF", "PDF", "EPS"}  # formats that are chosen for size or print
 LOSSLESS: dict[str, dict[str, Any]] = {"WEBP": {"lossless": True, "exact": True}}  # options of Pillow
 
@@ -42,7 +42,7 @@ def open_image(path: Path, files: ExitStack) -> Any:
             raise ValueError("it is animated, of samples of more than 8 bits, which Pillow reduces")
         frames.append((image.size, "RGBA" if image.format == "GIF" else image.mode))
     numbers = list(range(count))
-    if image.format == "MPO":  # with a photograph's further images, of which smaller ones are previews
+    if image.format == "MPO":  # a photograph; smaller images beside it are previews
         numbers = [number for number in numbers if frames[number][0] == frames[0][0]]
     check_alike([f"{mode} of {size[0]} x {size[1]}" for size, mode in map(frames.__getitem__, numbers)])
 
@@ -104,7 +104,7 @@ def pixels(image: Any, path: Path) -> NDArray[Any]:
         layout = layouts(image)[:1]
         array = np.asarray(image)
         if image.mode == "1":
-            array = array != 0  # whose bytes are 0 and 255
+            array = array != 0  # bytes of 0 and 1 for Pillow's 0 and 255
         if image.mode == "I" and layout:
             array = array.astype(WIDENED.get(layout[0], np.int32))
     return turned(array, orientation_of(image.getexif().get(ORIENTATION)))
@@ -134,7 +134,7 @@ def is_reduced(image: Any, path: Path) -> bool:
             return most not in ([], [255], [65535] if image.mode == "I" else [])
         case "DDS":
             return bool(image.tile[0][3][0] == 6)  # half floats
-        case "FITS" if image.mode == "I;16":  # signed there
+        case "FITS" if image.mode == "I;16":  # FITS has signed integers
             return True
         case "SGI" if image.tile[0][0] == "SGI16":
             return True

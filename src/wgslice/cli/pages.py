@@ -63,7 +63,7 @@ def parsed(path: Path, noun: str, parse: Callable[[], Result]) -> Result:
     except Exception as error:  # parsers of images raise any type, SyntaxError among them
         if isinstance(error, OSError) and error.filename is not None:  # absent, or not readable
             raise
-        is_named = not str(error) or isinstance(error, LookupError)  # whose text is a key
+        is_named = not str(error) or isinstance(error, LookupError)  # the text of a LookupError is a key
         reason = f"{type(error).__name__} {error}".strip() if is_named else error
         raise ValueError(f"{path}: cannot be read as {noun}: {reason}") from None
 

@@ -84,7 +84,7 @@ class Tiff:
         self.shape = page_shape(first)
         self.dtype = page_dtype(first)
         self.orientation = orientation_of(first.tags.valueof(ORIENTATION))
-        encoded = [page for page in self.pages if not page.keyframe.is_final]
+        encoded = [page for page in self.pages if not is_mapped(page)]
         self.chunks = self._chunks(encoded[0].keyframe) if encoded else None
         self.segment = lru_cache(maxsize=1)(self._segment)  # one larger than a piece is decoded once
 
@@ -122,7 +122,7 @@ class Tiff:
         is_virtual = self.count > len(self.pages)
         page = self.pages[0 if is_virtual else number]
         keyframe = page.keyframe
-        if keyframe.is_final:  # neither compressed nor in tiles
+        if is_mapped(page):
             offset = page.dataoffsets[0] + is_virtual * number * keyframe.nbytes
             if offset + keyframe.nbytes > self.file.filehandle.size:
                 raise ValueError(f"it ends within page {number}")
@@ -174,6 +174,11 @@ class Tiff:
         tables = {"jpegtables": page.jpegtables, "jpegheader": keyframe.jpegheader}
         decoded: NDArray[Any] = keyframe.decode(data, index, **tables)[0]
         return decoded
+
+
+def is_mapped(page: Any) -> bool:
+    """Whether a page is stored in a row, neither compressed nor in tiles, and not left out."""
+    return bool(page.is_final and page.dataoffsets[0])
 
 
 def check_complete(file: Any) -> None:
