@@ -182,11 +182,8 @@ def fill_sized(block: Block, step: SizedDispatch) -> Sequence[int]:
     block["offsets"] = 0 if step.device is None else len(step.device.strides_nbytes)
     block["fill"] = np.frombuffer(step.boxes.fill or bytes(WIDEST_NBYTES), "<u4")
     block["count"], block["columns"] = len(step.boxes.numbers), step.columns
-    block["pieces"], block["rank"], block["own_words"] = (
-        step.pieces.total,
-        step.boxes.rank - 1,
-        step.own_words,
-    )
+    block["pieces"], block["rank"] = step.pieces.total, step.boxes.rank - 1
+    block["own_words"] = step.own_words
     return ()
 
 

@@ -197,9 +197,7 @@ class SizedDispatch(OnGrid):
     pieces: Pieces
     element_nbytes: int
     apart: bool  # whether elements of a row are apart, or reversed, in the source
-    own_words: (
-        bool  # whether no two runs share words; else `sized_ends` writes those that are of a run in part
-    )
+    own_words: bool  # whether no two runs share words; else `sized_ends` writes the shared ones
     in_words: bool  # whether all places are words
     device: Offsets | None = None  # where the GPU has them
 

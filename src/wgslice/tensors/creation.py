@@ -8,14 +8,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from wgslice.arguments import (
-    Integers,
-    OneOrMore,
-    checked_offset,
-    checked_shape,
-    copy_choice,
-    integers,
-)
+from wgslice.arguments import Integers, OneOrMore, checked_offset, checked_shape, copy_choice, integers
 from wgslice.dtypes import AnyDType, DType, element_dtype, native_array, view_dtype
 from wgslice.errors import fitted, named, public
 from wgslice.gpu.device import AnyDevice, Device, check_usable, checked_device
