@@ -371,3 +371,16 @@ def test_a_program_keeps_no_tensor_that_it_was_given(device: wg.Device, capture:
                 del result
             assert [each() for each in given] == [None] * len(given)
         assert result is not None if not named else True
+
+
+def test_a_result_in_a_reference_cycle_leaves_the_program_whole(device: wg.Device, capture: Capture) -> None:
+    """The garbage collector finalizes all of a cycle, with whatever only the cycle refers to."""
+    inputs = [tensor(device, number) for number in range(2)]
+    program = capture(lambda x: x[:, ::-1].copy(), x=inputs[0])
+    for _ in range(3):
+        cycle: list[Any] = [program(x=inputs[0])]
+        cycle.append(cycle)
+        del cycle
+        gc.collect()
+        held = [program(x=x) for x in inputs]
+        assert [each.tolist() for each in held] == [(DATA + 50 * k)[:, ::-1].tolist() for k in range(2)]

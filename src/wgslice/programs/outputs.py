@@ -21,6 +21,9 @@ from wgslice.tensors.tensor import Tensor
 
 MAX_BINDINGS = 8  # given buffers whose bind groups a set of outputs keeps
 MAX_FREE = 4  # sets of outputs that a program keeps while no tensor of them is left
+# Sets of which tensors are left. Referenced here, a set is no part of a cycle of references that one of these
+# is in: the garbage collector would release its buffers and bind groups before it is free again.
+IN_USE: set[Outputs] = set()
 
 
 class Result(NamedTuple):
@@ -43,7 +46,7 @@ class Outputs:
     """A set of buffers for what a function makes and returns, free again when no tensor of them is left.
 
     No lock is taken where tensors or given buffers are dropped, which the garbage collector may do in any
-    thread: single operations on lists, dicts and deques are atomic.
+    thread: single operations on lists, dicts, sets and deques are atomic.
     """
 
     def __init__(self, buffers: Mapping[Buffer, Buffer], free: deque[Outputs]) -> None:
@@ -58,6 +61,8 @@ class Outputs:
         A set that is `recorded` into commands of a caller is not used again: these may run at any time.
         """
         self._held = [number == 0 for number in range(len(self.buffers))]
+        if self.buffers:
+            IN_USE.add(self)
         mark = exposed if recorded else hidden
         return {stand_in: mark(lease_class()(each, self._drop)) for stand_in, each in self.buffers.items()}
 
@@ -67,6 +72,7 @@ class Outputs:
             exposed(buffer)
             self._free = lambda: None
         if self._held.pop():
+            IN_USE.discard(self)  # before another thread can use it again
             free = self._free()
             if free is not None:
                 free.append(self)
