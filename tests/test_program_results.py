@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -384,3 +385,28 @@ def test_a_result_in_a_reference_cycle_leaves_the_program_whole(device: wg.Devic
         gc.collect()
         held = [program(x=x) for x in inputs]
         assert [each.tolist() for each in held] == [(DATA + 50 * k)[:, ::-1].tolist() for k in range(2)]
+
+
+def test_a_saved_tensor_of_the_function_is_the_loaded_programs(device: wg.Device, tmp_path: Path) -> None:
+    """It is returned by each call, named by no `out`, and refused when it is destroyed."""
+    state = wg.zeros(4, np.uint8, device=device)
+
+    def step(x: wg.Tensor) -> tuple[wg.Tensor, wg.Tensor]:
+        state[1:] = state[:3].copy()
+        state[0] = x[0]
+        return state, x[::-1].copy()
+
+    x = wg.asarray(np.array([7, 8], np.uint8), device=device)
+    wg.capture(step, x=x).save(tmp_path / "saved")
+    program = wg.load_program(tmp_path / "saved", device)
+    program(x=x)
+    own, _ = program(x=x)
+    for out in (own[2:], own[1:3]):
+        with pytest.raises(ValueError, match=r"out\[1\]: shares its buffer with a tensor of the function"):
+            program(x=x, out=(None, out))
+    assert own.tolist() == [7, 7, 0, 0]
+    own.buffer.destroy()
+    encoder = device.wgpu_device.create_command_encoder()
+    for call in (program, partial(program.record, encoder)):
+        with pytest.raises(ValueError, match=r"tensor of the function .*: the buffer has been destroyed"):
+            call(x=x)

@@ -115,6 +115,8 @@ class Program:
         self._own = lifetimes(run, [each for each in own if each not in self._made], self._contents)
         for each in before.keys() & self._own.keys() & self._contents.keys():
             self._own[each].buffer = before[each].buffer
+        # Buffers that callers may hold besides those that they give: `_make` adds returned ones of its own.
+        self._others = self._closed_over
         self._commands: list[Command] = []  # of the steps, made when buffers are first bound
         self._free: deque[Outputs] = deque(maxlen=MAX_FREE)
         self._no_outputs = Outputs({}, self._free)  # of calls that make no buffers
@@ -283,6 +285,9 @@ class Program:
             return buffer
 
         assign_buffers(self._own.values(), make)
+        returned = memories(self._result) & self._own.keys()
+        owned: Any = [self._own[each].buffer for each in returned]
+        self._others = [*self._closed_over, *((OTHERS, each) for each in owned)]
 
     def _begin(self, bindings: dict[str, Any], *, recorded: bool = False) -> Replay:
         """Check bindings, and return a call on their buffers."""
@@ -318,7 +323,7 @@ class Program:
         direct = self._replaceable and len(written) == len(self._made)
         commands = self._no_outputs.find(bound) if direct else None
         if commands is None:
-            check_targets(written, [*names_of(slots), *self._closed_over])
+            check_targets(written, [*names_of(slots), *self._others])
             if direct and bindable(written):
                 commands = self._bind(self._no_outputs, bound)
         if commands is not None:
@@ -343,7 +348,7 @@ class Program:
         targets: Sequence[Target | None] = (),
     ) -> Replay:
         """Return a call on what is given, handles of outputs by their placeholders, and bound targets."""
-        used = [*names_of(slots), *self._closed_over]
+        used = [*names_of(slots), *self._others]
         check_bound(self.device, used)
         buffers = {**handles, **{parameter.buffer: buffer for parameter, _, buffer in slots}}
         listed = [
@@ -385,7 +390,7 @@ class Program:
                         raise ValueError(f"{what} has the same buffer, and one of both is written: copy() it")
                 given[parameter.buffer] = found
         self._make()
-        check_bound(self.device, [*names_of(slots), *self._closed_over])
+        check_bound(self.device, [*names_of(slots), *self._others])
         own = self._own_places()
         bound = own | given | {each: Place(buffer) for each, buffer in outputs.buffers.items()}
         # No reference to what is given: its placeholder stays.
