@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -410,3 +411,19 @@ def test_a_saved_tensor_of_the_function_is_the_loaded_programs(device: wg.Device
     for call in (program, partial(program.record, encoder)):
         with pytest.raises(ValueError, match=r"tensor of the function .*: the buffer has been destroyed"):
             call(x=x)
+
+
+def test_zeros_without_a_step_are_zeros_at_each_call(device: wg.Device, tmp_path: Path) -> None:
+    """Version 0.3.0 saved none for zeros that nothing writes."""
+    x = tensor(device)
+    captured = wg.capture(lambda x: (wg.zeros(5, np.uint8, device=device), x[::-1].copy()), x=x)
+    captured.save(tmp_path / "saved")
+    document = json.loads((tmp_path / "saved" / "program.json").read_text())
+    document["steps"] = [step for step in document["steps"] if "clear" not in step]
+    (tmp_path / "saved" / "program.json").write_text(json.dumps(document))
+    program = wg.load_program(tmp_path / "saved", device)
+    for _ in range(3):
+        zeros, flipped = program(x=x)
+        assert (zeros.tolist(), flipped.tolist()) == ([0] * 5, DATA[::-1].tolist())
+        zeros[...] = 77
+        del zeros

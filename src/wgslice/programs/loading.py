@@ -365,5 +365,9 @@ def load_program(
         within = allowed.get(output.memory, extent)
         inside = not extent or (extent[0] in within and extent[-1] in within)
         require(inside, f"outputs[{number}]", "reaches outside of the elements of its input")
+    # Version 0.3.0 saved no step for zeros that are returned as they are.
+    written = {buffer for step in steps for buffer in step.written}.union(given, loader.contents)
+    zeros = [each for each in dict.fromkeys(output.memory for output in outputs) if each not in written]
+    steps = [*(Step(Clear(0, each.size, Memory.INPUT), [Place(each)]) for each in zeros), *steps]
     result = loader.result(document["result"], outputs)
     return Program(document["name"], parameters, result, steps, loader.contents, trusted=trusted)
