@@ -52,7 +52,8 @@ class Outputs:
     def __init__(self, buffers: Mapping[Buffer, Buffer], free: deque[Outputs]) -> None:
         self.buffers = buffers  # by their placeholders
         self._free: Callable[[], deque[Outputs] | None] = ref(free)  # where it waits for another call
-        self._held: list[bool] = []  # an item for each handle, of which the first is True
+        # An item for each handle, of which the first is True: one `pop` drops a handle and tells the last.
+        self._held: list[bool] = []
         self._bound: OrderedDict[Hashable, tuple[Commands, Sequence[ref[Any]]]] = OrderedDict()
 
     def handles(self, *, recorded: bool) -> dict[Buffer, Buffer]:

@@ -328,6 +328,8 @@ class Program:
                 commands = self._bind(self._no_outputs, bound)
         if commands is not None:
             return self._replay(commands, bound, {}, targets)
+        named_buffers = names_of(each.slot for each in written)
+        check_bound(self.device, named_buffers)
         replay = self._on_outputs(slots, recorded=recorded)
         copies = [*replay.commands]
         results = [*replay.results]
@@ -337,8 +339,7 @@ class Program:
                 with named(target.parameter.name):
                     copies += plan_and_bind(self.device, copy).commands
                 results[number] = target.tensor
-        used = [*replay.used, *((each.parameter.name, each.tensor.memory) for each in written)]
-        return Replay(copies, used, results)
+        return Replay(copies, [*replay.used, *named_buffers], results)
 
     def _replay(
         self,
