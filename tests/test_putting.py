@@ -202,6 +202,20 @@ def test_a_broken_promise_changes_no_other_element(device: wg.Device, dtype: str
 
 
 @on_one_adapter
+@pytest.mark.parametrize("width", [4, 8, 16])
+def test_a_promise_about_wide_elements_leaves_the_later_value(device: wg.Device, width: int) -> None:
+    """Beyond 4 bytes, WGSL has no atomics that keep an element whole."""
+    x, values = (wg.asarray(random_array((n,), DTYPES[width], n), device=device) for n in (9, 600))
+    at = wg.asarray(np.arange(600) % 9, device=device)
+    plans = str(wg.explain(wg.put, x, at, values, overlap="disjoint"))
+    assert ("last_writer_indices" in plans) == (width > 4)
+    wg.put(x, at, values, overlap="disjoint")
+    if width > 4:
+        expected = x.numpy()
+        expected[np.arange(600) % 9] = values.numpy()
+        check_same(x.numpy(), expected)
+
+
 def test_put_refuses_in_words(device: wg.Device) -> None:
     x = wg.zeros((4, 5), np.int32, device=device)
     held = wg.asarray([1, 2], device=device)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -39,6 +39,7 @@ class Commands(NamedTuple):
     """Commands and results of a program with buffers; both name given buffers by their placeholders."""
 
     listed: Sequence[BoundCommand]
+    has_copies: bool  # whether some are no dispatches
     results: Sequence[Result]
 
 
@@ -51,7 +52,8 @@ class Outputs:
 
     def __init__(self, buffers: Mapping[Buffer, Buffer], free: deque[Outputs]) -> None:
         self.buffers = buffers  # by their placeholders
-        self._free: Callable[[], deque[Outputs] | None] = ref(free)  # where it waits for another call
+        self._free = ref(free)  # where it waits for another call
+        self._is_retired = False  # no call writes it again
         # An item for each handle, of which the first is True: one `pop` drops a handle and tells the last.
         self._held: list[bool] = []
         self._bound: OrderedDict[Hashable, tuple[Commands, Sequence[ref[Any]]]] = OrderedDict()
@@ -61,21 +63,22 @@ class Outputs:
 
         A set that is `recorded` into commands of a caller is not used again: these may run at any time.
         """
-        self._held = [number == 0 for number in range(len(self.buffers))]
-        if self.buffers:
-            IN_USE.add(self)
-        mark = exposed if recorded else hidden
-        return {stand_in: mark(lease_class()(each, self._drop)) for stand_in, each in self.buffers.items()}
+        if not self.buffers:
+            return {}
+        IN_USE.add(self)
+        self._held = [True] + [False] * (len(self.buffers) - 1)
+        mark, lease, drop = exposed if recorded else hidden, lease_class(), self._drop
+        return {stand_in: mark(lease(each, drop)) for stand_in, each in self.buffers.items()}
 
     def _drop(self, buffer: Buffer, handle: Buffer) -> None:
         """Free the set with its last handle, unless the user may have commands that use a buffer."""
         if is_exposed(handle):
             exposed(buffer)
-            self._free = lambda: None
+            self._is_retired = True
         if self._held.pop():
             IN_USE.discard(self)  # before another thread can use it again
             free = self._free()
-            if free is not None:
+            if free is not None and not self._is_retired:
                 free.append(self)
 
     def find(self, slots: Sequence[Slot]) -> Commands | None:
@@ -105,13 +108,14 @@ def key_of(slots: Sequence[Slot]) -> Hashable:
 class Target(NamedTuple):
     """A tensor of a caller's, in place of one that a function makes."""
 
+    number: int  # among the tensors of the result
     parameter: Parameter  # the one that the function makes
     tensor: Tensor
 
     @property
     def slot(self) -> Slot:
         """The tensor as what is given for the parameter."""
-        return self.parameter.given(self.tensor)
+        return self.parameter.slot(self.tensor)
 
 
 def named_tensors(name: str, result: Any, out: Any) -> Iterator[tuple[str, Tensor, Any]]:
@@ -135,24 +139,24 @@ def named_tensors(name: str, result: Any, out: Any) -> Iterator[tuple[str, Tenso
             yield from named_tensors(f"{name}[{key!r}]", result[key], out[key])
 
 
-def targets_of(device: Device, result: Any, out: Any, made: Collection[Buffer]) -> list[Target | None]:
-    """Return a target for each tensor of a result, None for those that `out` does not name."""
-    targets: list[Target | None] = []
-    for name, x, tensor in named_tensors("out", result, out):
-        if tensor is not None:
-            if x.memory not in made:
-                raise TypeError(f"{name} is given: must be None, since the function returns what it is given")
-            check_tensor(name, tensor, written=True)
-        target = Target(Parameter(device, name, x, device.limits), tensor)
-        targets.append(None if tensor is None else target)
+def targets_of(device: Device, result: Any, out: Any, made: Collection[Buffer]) -> list[Target]:
+    """Return a target for each tensor of a result that `out` names."""
+    targets = []
+    for number, (name, x, tensor) in enumerate(named_tensors("out", result, out)):
+        if tensor is None:
+            continue
+        if x.memory not in made:
+            raise TypeError(f"{name} is given: must be None, since the function returns what it is given")
+        check_tensor(name, tensor, written=True)
+        targets.append(Target(number, Parameter(device, name, x, device.limits), tensor))
     return targets
 
 
 def check_targets(targets: Sequence[Target], others: Sequence[tuple[str, Buffer]]) -> None:
     """Raise unless each target can be written, and shares bytes with no other and no buffer with `others`."""
-    for number, (parameter, tensor) in enumerate(targets):
+    for number, (_, parameter, tensor) in enumerate(targets):
         with named(parameter.name):
-            parameter.checked_layout(*parameter.given(tensor)[1:], written=True)
+            parameter.checked_layout(*parameter.slot(tensor)[1:], written=True)
             for name, buffer in others:
                 if buffer is tensor.memory:
                     raise ValueError(f"shares its buffer with {name}: give another tensor, such as a copy()")

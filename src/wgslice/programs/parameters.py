@@ -61,7 +61,7 @@ class Parameter:
         """The placeholder."""
         return self.tensor.memory
 
-    def given(self, binding: Binding) -> Slot:
+    def slot(self, binding: Binding) -> Slot:
         """Return what a tensor, a buffer, or a buffer and its offset gives for it."""
         if isinstance(binding, Tensor):
             return self, Given(binding.layout, binding.dtype, 0, binding.writeable), binding.memory

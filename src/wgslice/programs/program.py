@@ -6,9 +6,9 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import count, zip_longest
+from itertools import count
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,11 +46,14 @@ from wgslice.tensors.tensor import Tensor
 OTHERS = "a tensor of the function besides its parameters"
 
 
+Used: TypeAlias = Sequence[tuple[str, Buffer]]  # buffers that callers may hold, with what they are
+
+
 class Replay(NamedTuple):
     """A call of a program."""
 
     commands: Sequence[BoundCommand]
-    used: Sequence[tuple[str, Buffer]]  # buffers that callers may hold, with what they are
+    used: Used
     results: Sequence[Tensor]  # in the order of the function's result
 
 
@@ -118,7 +121,9 @@ class Program:
         # Buffers that callers may hold besides those that they give: `_make` adds returned ones of its own.
         self._others = self._closed_over
         self._commands: list[Command] = []  # of the steps, made when buffers are first bound
-        self._free: deque[Outputs] = deque(maxlen=MAX_FREE)
+        buffers: Any = self._made
+        fits = MAX_FREE * sum(each.size for each in buffers) <= self.device.pool.max_nbytes
+        self._free: deque[Outputs] = deque(maxlen=MAX_FREE if fits else 1)
         self._no_outputs = Outputs({}, self._free)  # of calls that make no buffers
 
     def _fills(self, x: Tensor) -> bool:
@@ -130,14 +135,13 @@ class Program:
     def _follow_selftest(self) -> None:
         """Plan again if kernels were disabled or enabled since."""
         with self._lock:
-            disabled = self.device.limits.disabled
-            if disabled != self._disabled and self._recorded:
+            before, self._disabled = self._disabled, self.device.limits.disabled
+            if self._disabled != before and self._recorded:
                 self._recorded = [
-                    each._replace(plan=planned_without(each.plan, disabled)) for each in self._recorded
+                    each._replace(plan=planned_without(each.plan, self._disabled)) for each in self._recorded
                 ]
                 parameters = [*self._parameters.values()]
                 self._set_steps(lowered_plans(parameters, memories(self._result), self._recorded))
-                self._disabled = disabled
 
     @property
     def plans(self) -> tuple[Plan, ...]:
@@ -152,7 +156,7 @@ class Program:
         return tuple(self._parameters)
 
     @fitted("name the tensors, as in program(x=x)")
-    def __call__(self, **bindings: Any) -> Any:
+    def __call__(self, /, **bindings: Any) -> Any:
         """Run on tensors or buffers.
 
         Parameters
@@ -296,73 +300,75 @@ class Program:
         if bindings.keys() != self._parameters.keys():
             names = ", ".join(bindings) or "nothing"
             raise TypeError(f"given {names}: the parameters are {', '.join(self._parameters)}")
-        slots = [each.given(bindings[each.name]) for each in self._parameters.values()]
+        slots = [each.slot(bindings[each.name]) for each in self._parameters.values()]
         with self._lock:
-            if self.device.limits.disabled != self._disabled:
+            if self._disabled != self.device.limits.disabled:
                 self._follow_selftest()
-            if out is None:
-                return self._on_outputs(slots, recorded=recorded)
-            targets = targets_of(self.device, self._result, out, self._made)
-            return self._into_targets(slots, targets, recorded=recorded)
+            used = names_of(slots) + self._others
+            if out is not None:
+                targets = targets_of(self.device, self._result, out, self._made)
+                used += [(each.parameter.name, each.tensor.memory) for each in targets]
+                check_bound(self.device, used)
+                return self._into_targets(slots, targets, used, recorded=recorded)
+            check_bound(self.device, used)
+            return self._on_outputs(slots, used, recorded=recorded)
 
-    def _on_outputs(self, slots: Sequence[Slot], *, recorded: bool) -> Replay:
+    def _on_outputs(self, slots: Sequence[Slot], used: Used, *, recorded: bool) -> Replay:
         """Return a call that writes what the function makes into a set of outputs."""
         outputs = self._take_outputs() if self._made else self._no_outputs
         commands = outputs.find(slots) or self._bind(outputs, slots)
-        return self._replay(commands, slots, outputs.handles(recorded=recorded))
+        return self._replay(commands, slots, used, outputs.handles(recorded=recorded), {})
 
     def _into_targets(
-        self, slots: Sequence[Slot], targets: Sequence[Target | None], *, recorded: bool
+        self, slots: Sequence[Slot], targets: Sequence[Target], used: Used, *, recorded: bool
     ) -> Replay:
         """Return a call that writes what the function makes into tensors of a caller.
 
         They are bound in place of all that it makes if they can be, else copies write them at the end.
         """
-        written = [each for each in targets if each is not None]
-        bound = [*slots, *(each.slot for each in written)]
-        direct = self._replaceable and len(written) == len(self._made)
+        bound = [*slots, *(each.slot for each in targets)]
+        direct = self._replaceable and len(targets) == len(self._made)
         commands = self._no_outputs.find(bound) if direct else None
         if commands is None:
-            check_targets(written, [*names_of(slots), *self._others])
-            if direct and bindable(written):
+            check_targets(targets, [*names_of(slots), *self._others])
+            if direct and bindable(targets):
                 commands = self._bind(self._no_outputs, bound)
         if commands is not None:
-            return self._replay(commands, bound, {}, targets)
-        named_buffers = names_of(each.slot for each in written)
-        check_bound(self.device, named_buffers)
-        replay = self._on_outputs(slots, recorded=recorded)
-        copies = [*replay.commands]
-        results = [*replay.results]
-        for number, target in enumerate(targets):
-            if target is not None:
-                copy = BoundCopy(results[number].bound_layout, target.tensor.bound_layout)
-                with named(target.parameter.name):
-                    copies += plan_and_bind(self.device, copy).commands
-                results[number] = target.tensor
-        return Replay(copies, [*replay.used, *named_buffers], results)
+            return self._replay(commands, bound, used, {}, {each.number: each.tensor for each in targets})
+        replay = self._on_outputs(slots, used, recorded=recorded)
+        copies, results = [*replay.commands], [*replay.results]
+        for number, parameter, tensor in targets:
+            with named(parameter.name):
+                copy = BoundCopy(results[number].bound_layout, tensor.bound_layout)
+                copies += plan_and_bind(self.device, copy).commands
+            results[number] = tensor
+        return Replay(copies, used, results)
 
     def _replay(
         self,
         commands: Commands,
         slots: Sequence[Slot],
+        used: Used,
         handles: Mapping[Buffer, Buffer],
-        targets: Sequence[Target | None] = (),
+        written: Mapping[int, Tensor],
     ) -> Replay:
-        """Return a call on what is given, handles of outputs by their placeholders, and bound targets."""
-        used = [*names_of(slots), *self._others]
-        check_bound(self.device, used)
-        buffers = {**handles, **{parameter.buffer: buffer for parameter, _, buffer in slots}}
-        listed = [
-            each
-            if isinstance(each, BoundDispatch)
-            else (each[0], [Place(buffers.get(buffer, buffer), base) for buffer, base in each[1]])
-            for each in commands.listed
-        ]
+        """Return a call on what is given and handles of outputs; results that are `written` are given too."""
+        buffers = dict(handles)
+        for parameter, _, buffer in slots:
+            buffers[parameter.buffer] = buffer
+        listed = commands.listed
+        if commands.has_copies:
+            listed = [
+                each
+                if isinstance(each, BoundDispatch)
+                else (each[0], [Place(buffers.get(buffer, buffer), base) for buffer, base in each[1]])
+                for each in listed
+            ]
         results = [
-            Tensor(self.device, buffers.get(buffer, buffer), dtype, layout, writeable)
-            if target is None
-            else target.tensor
-            for target, (buffer, dtype, layout, writeable) in zip_longest(targets, commands.results)
+            written[number]
+            if number in written
+            else Tensor(self.device, buffers.get(buffer, buffer), dtype, layout, writeable)
+            for number, (buffer, dtype, layout, writeable) in enumerate(commands.results)
         ]
         return Replay(listed, used, results)
 
@@ -391,7 +397,6 @@ class Program:
                         raise ValueError(f"{what} has the same buffer, and one of both is written: copy() it")
                 given[parameter.buffer] = found
         self._make()
-        check_bound(self.device, [*names_of(slots), *self._others])
         own = self._own_places()
         bound = own | given | {each: Place(buffer) for each, buffer in outputs.buffers.items()}
         # No reference to what is given: its placeholder stays.
@@ -404,7 +409,8 @@ class Program:
         for x in tensors_in("the result", self._result):
             buffer, base = moved(Place(x.memory), unbound)
             results.append(Result(buffer, x.dtype, x.layout.shifted(base // x.itemsize), x.writeable))
-        commands = Commands(listed, results)
+        has_copies = not all(isinstance(command, Bound) for command in self._commands)
+        commands = Commands(listed, has_copies, results)
         outputs.keep(slots, commands)
         return commands
 
