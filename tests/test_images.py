@@ -212,7 +212,7 @@ def test_a_tiff_file_that_ends_early_is_refused(capsys: pytest.CaptureFixture[st
         third, last = read.pages.get(2), read.pages.get(3)
     cuts = {
         "breaks off after 3 of them": last.offset,
-        "its pages breaks off after 3 of": last.offset + 20,
+        "cannot be read as a TIFF file: corrupted IFD structure": last.offset + 20,  # in tifffile's words
         "it ends within page 3": last.dataoffsets[0] + 10,
     }
     for message, nbytes in cuts.items():
@@ -406,7 +406,8 @@ def test_greys_of_few_bits_are_scaled_as_viewers_do() -> None:
 def test_samples_of_another_depth_are_exact_or_refused(capsys: pytest.CaptureFixture[str]) -> None:
     deep_files()
     check_same(sliced("deep.jp2"), random_array((5, 7, 3), "u2"))
-    for name in ("deep.avif", "deep.ppm", "scaled.pgm", "deep.sgi"):
+    check_same(sliced("deep.avif"), random_array((5, 7, 3), "u2") >> 6)
+    for name in ("deep.ppm", "scaled.pgm", "deep.sgi"):
         line = refusal(capsys, name)
         assert f"{name}: cannot be read as an image: its samples have another depth" in line
         assert "save it as .png or .tif first" in line

@@ -186,7 +186,7 @@ def test_hosts_import_their_libraries_and_one_file_chooses() -> None:
 def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
     allowed = {"numpy", "wgpu", "wgslice", *sys.stdlib_module_names}
     extras = {
-        "cli.files": {"zarr"},
+        "cli.pages": {"zarr"},
         "cli.images": {"PIL", "imagecodecs"},
         "cli.tiff": {"tifffile"},
         "cli.progress": {"rich"},

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.cli.images import created_image, open_image
-from wgslice.cli.pages import allocate, parsed
+from wgslice.cli.pages import allocate, parsed, zarr
 from wgslice.cli.tiff import created_tiff, is_tiff, open_tiff
 from wgslice.dtypes import DType, element_dtype
 from wgslice.whole_files import written_whole
@@ -120,17 +120,6 @@ def created_npy(part: Path, _: Path, shape: tuple[int, ...], dtype: DType, __: C
 def created_store(part: Path, _: Path, shape: tuple[int, ...], dtype: DType, chunks: Chunks) -> Iterator[Any]:
     """Create a Zarr array."""
     yield zarr().create_array(part, shape=shape, dtype=dtype, chunks=chunks or "auto")
-
-
-def zarr() -> Any:
-    """Import zarr; an ImportError says how to install it."""
-    try:
-        import zarr
-    except ImportError:
-        raise ImportError(
-            "Zarr stores need the package zarr, the extra `zarr` of wgslice: pip install zarr"
-        ) from None
-    return zarr
 
 
 IMAGE = Kind("an image", open_image, created_image)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-
-from wgslice.dtypes import DType
 
 INSTALL = "pip install 'wgslice[images]'"
 Result = TypeVar("Result")
@@ -22,34 +21,46 @@ class Pages:
 
     Parameters
     ----------
-    read : callable
-        Returns rows and columns of a page, with all of its channels.
-    chunks : tuple, optional
-        Sizes of what is decoded as a whole, as `wg.stream` takes them.
+    kinds : sequence of str
+        What each page is. Pages that differ are refused.
+    page : callable
+        Returns the array-like of a page, of which the latest is kept.
     """
 
-    def __init__(
-        self,
-        count: int | None,
-        page: tuple[int, ...],
-        dtype: DType,
-        read: Callable[[int, slice, slice], NDArray[Any]],
-        chunks: tuple[Any, ...] | None = None,
-    ) -> None:
-        self.is_one = count is None
-        self.shape = page if count is None else (count, *page)
-        self.dtype = dtype
-        self.read = read
-        if chunks is not None:
-            self.chunks = chunks if count is None else (1, *chunks)
+    def __init__(self, path: Path, noun: str, kinds: Sequence[str], page: Callable[[int], Any]) -> None:
+        for number, kind in enumerate(kinds):
+            if kind != kinds[0]:
+                raise ValueError(
+                    f"page {number} is {kind}, page 0 is {kinds[0]}: pages must be of one size and mode; "
+                    "save those that are into a file of their own"
+                )
+        self.path, self.noun = path, noun
+        self.page = lru_cache(maxsize=1)(page)
+        first = self.page(0)
+        self.is_one = len(kinds) == 1
+        self.size = first.shape
+        self.dtype = first.dtype.newbyteorder("=")
+        self.shape = first.shape if self.is_one else (len(kinds), *first.shape)
+        if not isinstance(first, np.memmap):  # what is decoded as a whole, as `wg.stream` takes it
+            chunks = getattr(first, "chunks", first.shape)
+            self.chunks = chunks if self.is_one else (1, *chunks)
 
     def __getitem__(self, box: tuple[slice, ...]) -> NDArray[Any]:
         """Read a box."""
-        numbers = range(1) if self.is_one else range(self.shape[0])[box[0]]
-        rows, columns, *channels = box if self.is_one else box[1:]
-        key = (slice(None), slice(None), *channels)
-        pages = [self.read(number, rows, columns)[key] for number in numbers]
-        return pages[0] if self.is_one else np.stack(pages)
+        if self.is_one:
+            return self._read(0, box)
+        return np.stack([self._read(number, box[1:]) for number in range(self.shape[0])[box[0]]])
+
+    def _read(self, number: int, box: tuple[slice, ...]) -> NDArray[Any]:
+        """Read a box of a page."""
+
+        def read() -> NDArray[Any]:
+            found = self.page(number)
+            if (found.shape, found.dtype.newbyteorder("=")) != (self.size, self.dtype):
+                raise ValueError(f"page {number} has shape {found.shape}, page 0 {self.size}")
+            return np.asarray(found[box], self.dtype)
+
+        return parsed(self.path, self.noun, read)
 
 
 def parsed(path: Path, noun: str, parse: Callable[[], Result]) -> Result:
@@ -68,26 +79,10 @@ def parsed(path: Path, noun: str, parse: Callable[[], Result]) -> Result:
         raise ValueError(f"{path}: cannot be read as {noun}: {reason}") from None
 
 
-def check_alike(pages: Sequence[str]) -> None:
-    """Refuse pages that cannot be one array, given what each of them is."""
-    for number, page in enumerate(pages):
-        if page != pages[0]:
-            raise ValueError(
-                f"page {number} is {page}, page 0 is {pages[0]}: pages must be of one size and mode; "
-                "save those that are into a file of their own"
-            )
-
-
-def orientation_of(tag: object) -> tuple[bool, bool, bool]:
-    """Whether an EXIF orientation swaps rows with columns, and then reverses rows, and columns."""
-    return tag in (5, 6, 7, 8), tag in (3, 4, 7, 8), tag in (2, 3, 6, 7)
-
-
-def turned(pixels: NDArray[Any], orientation: tuple[bool, bool, bool]) -> NDArray[Any]:
-    """A view of pixels as viewers show them."""
-    is_swapped, *reversed_axes = orientation
-    shown = pixels.swapaxes(0, 1) if is_swapped else pixels
-    return shown[tuple(slice(None, None, -1 if each else 1) for each in reversed_axes)]
+def turned(pixels: NDArray[Any], orientation: object) -> NDArray[Any]:
+    """A view of pixels as viewers show them, by the number that EXIF and TIFF have for it."""
+    shown = pixels.swapaxes(0, 1) if orientation in (5, 6, 7, 8) else pixels
+    return shown[:: -1 if orientation in (3, 4, 7, 8) else 1, :: -1 if orientation in (2, 3, 6, 7) else 1]
 
 
 def allocate(part: Path) -> None:
@@ -100,3 +95,14 @@ def allocate(part: Path) -> None:
             except OSError as error:
                 if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
                     raise
+
+
+def zarr() -> Any:
+    """Import zarr; an ImportError says how to install it."""
+    try:
+        import zarr
+    except ImportError:
+        raise ImportError(
+            "Zarr stores need the package zarr, the extra `zarr` of wgslice: pip install zarr"
+        ) from None
+    return zarr
