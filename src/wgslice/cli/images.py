@@ -20,8 +20,8 @@ MAX_CHANNELS = 4
 ORIENTATION = 0x0112  # a tag of EXIF and TIFF
 # Formats of which Pillow gives the samples themselves, if its mode is one of EXACT and has their bits.
 FORMATS = {
-    *("BMP", "DIB", "GIF", "ICNS", "ICO", "JPEG", "MPO", "PCX", "PNG", "PPM", "PSD", "QOI", "SGI", "SPIDER"),
-    *("TGA", "TIFF", "WEBP"),
+    *("BMP", "DIB", "GIF", "ICNS", "ICO", "JPEG", "MPO", "PCX", "PNG", "PPM", "PSD", "QOI", "SGI", "TGA"),
+    *("TIFF", "WEBP"),
 }
 # Pillow's modes whose samples are an array's, or become them exactly. RGB of CMYK, YCbCr and LAB is rounded.
 EXACT = {"1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "I", "F", "I;16", "I;16L", "I;16B", "I;16N"}
@@ -39,11 +39,11 @@ def open_image(path: Path, files: ExitStack) -> Pages:
     if image.format not in FORMATS | DECODERS.keys():
         raise ValueError(f"{image.format} is not known to be read bit for bit; save it as .png or .tif first")
     if image.format == "GIF":
-        check_gif(path)
+        with CompleteFile(path) as file, pillow().open(file) as whole:
+            _ = whole.n_frames  # reads all blocks until the trailer
+    count = 1 if image.format == "PSD" else getattr(image, "n_frames", 1)  # Photoshop's layers are no pages
     frames = []
-    for number in range(
-        1 if image.format == "PSD" else frame_count(image)
-    ):  # Photoshop's layers are no pages
+    for number in range(count):
         image.seek(number)
         mode = "RGBA" if image.format == "GIF" else image.mode
         frames.append((number, f"{mode} of {image.width} x {image.height}"))
@@ -58,13 +58,8 @@ def open_image(path: Path, files: ExitStack) -> Pages:
     return Pages(path, "an image", kinds, page)
 
 
-def frame_count(image: Any) -> int:
-    """The number of images in a file."""
-    return int(getattr(image, "n_frames", 1))
-
-
 class CompleteFile(FileIO):
-    """A file that refuses to be read beyond its end."""
+    """A file that refuses to be read beyond its end, where Pillow would take a GIF to be complete."""
 
     def read(self, size: int | None = -1) -> bytes:
         """Read all of the bytes."""
@@ -72,12 +67,6 @@ class CompleteFile(FileIO):
         if size is not None and len(data) < size:
             raise ValueError("it ends early, so that frames may be missing")
         return data
-
-
-def check_gif(path: Path) -> None:
-    """Refuse a GIF that ends before its trailer, of which Pillow would count the frames until there."""
-    with CompleteFile(path) as file, pillow().open(file) as image:
-        frame_count(image)  # reads all blocks until the trailer
 
 
 def pixels(image: Any, path: Path) -> NDArray[Any]:
@@ -119,7 +108,7 @@ def is_reduced(image: Any) -> bool:
 
 def decoded(image: Any, path: Path) -> NDArray[Any]:
     """Decode an image whose samples Pillow would reduce, or may; of 8 bits it has to agree."""
-    if frame_count(image) > 1:
+    if getattr(image, "n_frames", 1) > 1:
         raise ValueError("it is animated, of samples of more than 8 bits, which Pillow reduces")
     reduced = f"its samples have another depth than Pillow gives them in mode {image.mode}"
     codecs = imagecodecs()
@@ -157,17 +146,16 @@ def created_image(part: Path, path: Path, shape: tuple[int, ...], dtype: DType, 
     format = pillow().registered_extensions().get(path.suffix.lower())
     if format not in pillow().SAVE:
         raise ValueError(f"{path}: {path.suffix!r} is no known format: name .npy, .zarr or an image")
-    is_image = len(shape) in (2, 3) and 0 not in shape and not (format in ROUNDING and dtype.itemsize > 1)
-    if is_image and is_deep(format, shape, dtype):
-        if imagecodecs() is None:
-            raise ValueError(f"{path}: a PNG of colours of 16 bits needs imagecodecs: {INSTALL}")
-    elif is_image:
-        try:
+    if is_deep(format, shape, dtype) and imagecodecs() is None:
+        raise ValueError(f"{path}: a PNG of colours of 16 bits needs imagecodecs: {INSTALL}")
+    try:
+        if len(shape) not in (2, 3) or 0 in shape or (format in ROUNDING and dtype.itemsize > 1):
+            raise TypeError
+        if not is_deep(format, shape, dtype):
             pillow().fromarray(np.empty((1, 1, *shape[2:]), dtype))
-        except TypeError:
-            is_image = False
-    if not is_image:
-        raise ValueError(f"{path}: {dtype} of shape {shape} is no image; write a {instead(format)}")
+    except TypeError:
+        message = f"{path}: {dtype} of shape {shape} is no image; write a {instead(format)}"
+        raise ValueError(message) from None
     array = np.empty(shape, dtype)
     yield array
     write_image(part, array, path, format)

@@ -66,7 +66,7 @@ def open_tiff(path: Path, files: ExitStack) -> Any:
         return Pages(path, "a TIFF file", kinds, lambda number: shown(pages[number], stored(pages[number])))
     if series.dataoffset is None:
         raise ValueError(f"its one page stands for {count} images, which are not stored in a row")
-    stack = series.asarray(out="memmap").reshape(count, *first.shape)
+    stack = mapped(first, series.dataoffset, count)
     return Pages(path, "a TIFF file", kinds * count, lambda number: shown(first, stack[number]))
 
 
@@ -88,9 +88,15 @@ def all_pages(file: Any) -> list[Any]:
 
 def stored(page: Any) -> Any:
     """A page as it is stored: mapped where it is in a row, else decoded by tiles or strips."""
-    if page.is_memmappable and page.dataoffsets[0]:  # 0 where a sparse file leaves it out
-        return page.asarray(out="memmap")
+    if page.is_final and page.dataoffsets[0]:  # 0 where a sparse file leaves it out
+        return mapped(page, page.dataoffsets[0], 1)[0]
     return zarr().open_array(page.aszarr(), mode="r")
+
+
+def mapped(page: Any, offset: int, count: int) -> Any:
+    """Pages that lie in a row at any byte of a file."""
+    dtype = page.dtype.newbyteorder(page.parent.byteorder)
+    return page.parent.filehandle.memmap_array(dtype, (count, *page.shape), offset)
 
 
 def description(page: Any) -> str:
@@ -100,8 +106,8 @@ def description(page: Any) -> str:
         raise ValueError(f"page {page.index}: samples of {page.bitspersample} bits and shape {page.shape}")
     name = getattr(page.photometric, "name", page.photometric)
     is_decoded = name == "YCBCR" and page.compression in JPEG
-    is_inverted = is_grey and page.dtype.kind in "bu" and name in ("MINISWHITE", "PALETTE")
-    if not (name in SAMPLES or is_decoded or is_inverted):
+    is_looked_up = is_grey and page.dtype.kind in "bu" and name in ("MINISWHITE", "PALETTE")
+    if not (name in SAMPLES or is_decoded or is_looked_up):
         raise ValueError(
             f"the colours of page {page.index} are {name}, of which RGB would be rounded; "
             "convert it to RGB first"
@@ -154,19 +160,20 @@ def created_tiff(
         with created_image(part, path, shape, dtype, chunks) as pixels:
             yield pixels
         return
-    samples = shape[-1] if len(shape) > 2 and shape[-1] <= MAX_CHANNELS else 1
-    is_coloured = len(shape) > 2 and shape[-1] == samples
+    is_coloured = len(shape) > 2 and shape[-1] <= MAX_CHANNELS
+    samples = shape[-1] if is_coloured else 1
     is_number = dtype.char in NUMBERS and not (dtype == np.bool_ and samples > 1)
     if not is_number or 0 in shape or not 2 <= len(shape) - is_coloured <= 3:
         raise ValueError(
             f"{path}: {dtype} of shape {shape} is no TIFF file, which holds numbers of shape "
             "([pages, ]height, width[, channels]); write a .npy file"
         )
-    options: dict[str, Any] = {"photometric": "rgb" if samples > 2 else "minisblack", "metadata": None}
-    if samples > 1:
-        options["planarconfig"] = "contig"
-    if samples in (2, 4):
-        options["extrasamples"] = ["unassalpha"]
+    options = {
+        "photometric": "rgb" if samples > 2 else "minisblack",
+        "planarconfig": "contig" if samples > 1 else None,
+        "extrasamples": ["unassalpha"] if samples in (2, 4) else None,
+        "metadata": None,
+    }
     stored = shape[:-1] if is_coloured and samples == 1 else shape
     if dtype == np.bool_:
         packed = np.empty(shape, dtype)
