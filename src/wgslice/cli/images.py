@@ -109,7 +109,9 @@ def is_reduced(image: Any) -> bool:
 def decoded(image: Any, path: Path) -> NDArray[Any]:
     """Decode an image whose samples Pillow would reduce, or may; of 8 bits it has to agree."""
     if getattr(image, "n_frames", 1) > 1:
-        raise ValueError("it is animated, of samples of more than 8 bits, which Pillow reduces")
+        raise ValueError(
+            "it is animated AVIF, or animated, of samples of more than 8 bits, which Pillow reduces"
+        )
     reduced = f"its samples have another depth than Pillow gives them in mode {image.mode}"
     codecs = imagecodecs()
     if codecs is None and image.format in DECODERS:
