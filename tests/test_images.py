@@ -229,6 +229,16 @@ def test_a_tiff_file_that_ends_early_is_refused(capsys: pytest.CaptureFixture[st
     assert "cut.tif: cannot be read as a TIFF file: it ends within page 0" in refusal(capsys, "cut.tif")
 
 
+def test_a_page_without_some_of_its_tiles_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    array = random_array((32, 48), "u1")
+    for code in (324, 325):
+        tifffile.imwrite("in.tif", array, compression="zlib", tile=(16, 16), metadata=None)
+        with tifffile.TiffFile("in.tif", mode="r+") as file:
+            tag = file.pages.first.tags[code]
+            tag.overwrite(tag.value[:-1])
+        assert "page 0 has 5 of 6 tiles or strips" in refusal(capsys, "in.tif")
+
+
 def test_a_limit_bounds_memory_and_only_touched_tiles_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     pages = random_array((24, 512, 512), "u2")
     tifffile.imwrite("in.tif", pages, photometric="minisblack", compression="zlib", tile=(128, 128))

@@ -9,6 +9,7 @@ import logging
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,9 @@ def stored(page: Any) -> Any:
     """A page as it is stored: mapped where it is in a row, else decoded by tiles or strips."""
     if page.is_final and page.dataoffsets[0]:  # 0 where a sparse file leaves it out
         return mapped(page, page.dataoffsets[0], 1)[0]
+    found, tiles = min(len(page.dataoffsets), len(page.databytecounts)), prod(page.chunked)
+    if found < tiles:  # tifffile's store would fill the others
+        raise ValueError(f"page {page.index} has {found} of {tiles} tiles or strips")
     return zarr().open_array(page.aszarr(), mode="r")
 
 
