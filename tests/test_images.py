@@ -34,6 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def no_tifffile(monkeypatch: pytest.MonkeyPatch) -> None:
     """An environment with Pillow alone."""
+    _ = imagecodecs.packints_encode  # loaded now: tests write by tifffile what Pillow reads
     monkeypatch.setitem(sys.modules, "tifffile", None)
     monkeypatch.setitem(sys.modules, "imagecodecs", None)
 
