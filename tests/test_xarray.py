@@ -187,9 +187,11 @@ def test_shapes_and_identity_are_compared(device: wg.Device) -> None:
 
 @on_one_adapter
 @pytest.mark.filterwarnings("ignore::zarr.errors.ZarrUserWarning", "ignore::FutureWarning")
-def test_stores_get_what_they_get_of_arrays(device: wg.Device) -> None:
+def test_stores_get_what_they_get_of_arrays(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bytes of every chunk; NaNs among the elements."""
     zarr = pytest.importorskip("zarr", reason="xarray's stores are Zarr's")
+    config = pytest.importorskip("dask", reason="xarray's chunks are Dask's").config.config
+    monkeypatch.setitem(config, "scheduler", "synchronous")  # which writes parts of one chunk in turn
     for dtype in [*DTYPES, "datetime64[ns]"]:
         array = numbered((3, 4, 2), dtype)
         if array.dtype.kind == "f":
