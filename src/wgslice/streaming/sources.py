@@ -93,7 +93,8 @@ class Source:
         """The dtype of one element that is read; arrays in blocks are trusted, to read no block twice."""
         if self.starts is not None or isinstance(self.array, np.ndarray | Tensor):
             return cast("DType", np.dtype(self.array.dtype))
-        return np.asarray(self.array[tuple(slice(0, min(size, 1), 1) for size in self.shape)]).dtype
+        first: NDArray[Any] = np.asarray(self.array[tuple(slice(0, min(size, 1), 1) for size in self.shape)])
+        return first.dtype
 
     def _check_dtype(self, dtype: DType) -> None:
         """Raise unless elements of a dtype that was read are those of the result, or are cast to them."""

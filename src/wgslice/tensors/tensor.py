@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from threading import current_thread, main_thread
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -298,6 +299,7 @@ class Tensor(Uncomputed, ArrayMethods):
         Whoever asks for memory to write into is refused, since what is written would be lost. The copy is
         writable all the same: NumPy takes it for `np.asarray(x)`.
         """
+        dropped_interrupts.clear()
         if flags & WRITABLE:
             raise BufferError(
                 "a tensor gives a copy, in which writing is lost: write into an array, and x[...] = array"
@@ -308,11 +310,17 @@ class Tensor(Uncomputed, ArrayMethods):
             raise BufferError(
                 f"dtype {self.dtype} has no format in Python's buffers: bytes(x) has the elements' bytes"
             ) from None
-        return self.numpy().data
+        try:
+            return self.numpy().data
+        except KeyboardInterrupt as error:  # which only the main thread gets
+            dropped_interrupts.append(error)
+            raise
 
     def __array__(self, dtype: AnyDType = None, copy: bool | None = None) -> NDArray[Any]:
         if copy_choice(copy) is False:
             raise ValueError("a tensor on a GPU cannot become an array without a copy: leave copy=False out")
+        if dropped_interrupts and current_thread() is main_thread():
+            raise dropped_interrupts.pop()
         wanted = self.dtype if dtype is None else np.dtype(dtype)
         array = self.numpy()
         if wanted.kind == self.dtype.kind or np.can_cast(self.dtype, wanted):
@@ -413,6 +421,8 @@ class Tensor(Uncomputed, ArrayMethods):
 
 
 WRITABLE = 1  # Python's flag of a buffer
+# An interrupt of `__buffer__`: NumPy drops it, and asks `__array__` next, which raises it.
+dropped_interrupts: list[KeyboardInterrupt] = []
 
 
 def allocate(sizes: Sequence[int], dtype: DType, device: Device, *, zeroed: bool = True) -> Tensor:
