@@ -34,7 +34,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def no_tifffile(monkeypatch: pytest.MonkeyPatch) -> None:
     """An environment with Pillow alone."""
-    _ = imagecodecs.packints_encode  # loaded now: tests write by tifffile what Pillow reads
+    for name in ("avif_encode", "jpeg2k_encode", "packints_encode", "png_encode"):
+        getattr(imagecodecs, name)  # loaded now: tests make files by it, and it loads its parts late
     monkeypatch.setitem(sys.modules, "tifffile", None)
     monkeypatch.setitem(sys.modules, "imagecodecs", None)
 
