@@ -252,6 +252,11 @@ def to_texture(t: Tensors) -> Callable[[], Any]:
     return write
 
 
+def timed_copy(t: Tensors) -> wg.Tensor:
+    with wg.timed(t.device):
+        return t.x[::-1].copy()
+
+
 OPERATIONS: dict[str, Operation] = {
     # In the default tier
     "assign to an overlap": lambda t: partial(t.y.__setitem__, np.s_[1:], t.y[:-1]),
@@ -259,6 +264,7 @@ OPERATIONS: dict[str, Operation] = {
     # Devices
     "Device.request": lambda t: lambda: wg.Device.request(t.device.adapter) and None,
     "synchronize": lambda t: t.device.synchronize,
+    "timed": lambda t: partial(timed_copy, t),
     # Creation
     "asarray": lambda t: partial(wg.asarray, HOST[::2, ::-1], device=t.device),
     "asarray of 4 MB": lambda t: partial(wg.asarray, LARGE, device=t.device),

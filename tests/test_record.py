@@ -559,3 +559,15 @@ def test_buffers_that_end_inside_a_vector(device: wg.Device, limit: Limit, spare
     view = source[: rows * columns].reshape(rows, columns)
     expected[: rows * stop].reshape(rows, stop)[...] = view[:, 7:]
     check_bytes(read_buffer(bound[1]), expected)
+
+
+def test_an_operator_tells_the_bytes_of_its_temporary_buffers(device: wg.Device) -> None:
+    picture, windows = wg.TensorDesc("float32", (8, 8)), wg.TensorDesc("float32", (3, 2, 2))
+    offsets = wg.TensorDesc("int32", (3, 2))
+    found = {
+        overlap: device.compile(wg.InsertWindows(windows, picture, offsets, overlap=overlap))
+        for overlap in ("disjoint", "last")
+    }
+    assert found["disjoint"].temporary_nbytes == 0
+    assert found["last"].temporary_nbytes >= 8 * 8 * 4  # a winner index for each element
+    assert "temporary" in str(found["last"].plan)

@@ -54,12 +54,14 @@ LAZY = {
     "load_program": "wgslice.programs.loading",
     "selftest": "wgslice.doctor.selftest",
     "stream": "wgslice.streaming.stream",
+    "timed": "wgslice.gpu.timing",
     "tune": "wgslice.calibration.tune",
 }
 
 if TYPE_CHECKING:
     from wgslice.calibration.tune import Tuning, tune
     from wgslice.doctor.selftest import SelfTest, selftest
+    from wgslice.gpu.timing import timed
     from wgslice.programs.loading import load_program
     from wgslice.programs.program import Program, capture
     from wgslice.streaming.stream import stream
@@ -153,6 +155,7 @@ __all__ = [
     "take",
     "tile",
     "tile_offsets",
+    "timed",
     "tune",
     "unpad_windows",
     "zeros",

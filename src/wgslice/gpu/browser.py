@@ -190,6 +190,11 @@ def copy_texels(
     encoder.used += texture, buffer
 
 
+def timestamp_period_ns(wgpu_device: Any) -> float:  # noqa: ARG001 -- of any queue
+    """Return the nanoseconds of a tick of timestamps, which a browser converts."""
+    return 1.0
+
+
 # errors
 
 

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import cached_property
-from threading import Lock, RLock, Thread
+from threading import Lock, RLock, Thread, local
 from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.errors import LOST, DeviceLostError, OutOfDeviceMemory, fitted, named
+from wgslice.errors import LOST, DeviceLostError, NoAdapterError, OutOfDeviceMemory, fitted, named
 from wgslice.gpu.adapter import (
     Adapter,
     check_limits,
@@ -56,10 +56,20 @@ from wgslice.plans.profiles import (
 
 TENSOR_USAGES = BufferUsage.STORAGE | BufferUsage.COPY_SRC | BufferUsage.COPY_DST
 MAPPABLE = "mappable-primary-buffers"  # wgpu's feature: buffers of tensors may be mapped
+TIMESTAMPS = "timestamp-query"
 
 WRAPPED = "_wgslice_device"  # the attribute of a wgpu.GPUDevice that holds its Device
 
 Compiled_co = TypeVar("Compiled_co", covariant=True)
+
+
+class Timings(local):
+    """The block of a thread whose commands are timed."""
+
+    current: Any = None  # a `timed`
+
+
+timings = Timings()
 
 
 class Compilable(Protocol[Compiled_co]):
@@ -123,7 +133,7 @@ class Device:
             calibrate(self)
 
     @classmethod
-    def request(cls, adapter: Adapter | str | None = None) -> Device:
+    def request(cls, adapter: Adapter | str | None = None, *, timestamps: bool = False) -> Device:
         """Make a new device with all limits of its adapter.
 
         Parameters
@@ -131,6 +141,8 @@ class Device:
         adapter : Adapter or str, optional
             One of `adapters()`, or part of its name or backend, ignoring case. By default the best one:
             discrete GPUs before integrated ones before software.
+        timestamps : bool
+            Whether `timed` measures by the GPU's clock, with WebGPU's feature "timestamp-query".
 
         Returns
         -------
@@ -139,7 +151,8 @@ class Device:
         Raises
         ------
         NoAdapterError
-            No adapter matches; the message lists those of this machine, or what to install.
+            No adapter matches; the message lists those of this machine, or what to install. Or the adapter
+            has no timestamps.
         TypeError
             `adapter` is neither a string nor one of `adapters()`.
 
@@ -150,8 +163,13 @@ class Device:
         """
         chosen = chosen_adapter("Device.request", adapter)
         check_process()
+        features = features_for(chosen)
+        if timestamps:
+            if TIMESTAMPS not in chosen.handle.features:
+                raise NoAdapterError(f"Device.request: {chosen} has no timestamps: leave timestamps=True out")
+            features.add(TIMESTAMPS)
         with named("Device.request"), translated_errors:
-            wgpu_device = request_device(chosen.handle, features_for(chosen))
+            wgpu_device = request_device(chosen.handle, features)
         return cls.wrap(wgpu_device)
 
     @classmethod
@@ -321,6 +339,8 @@ class Device:
 
     def submit(self, encoder: CommandEncoder | None, copy: BytesCopy | None = None) -> None:
         """Submit the commands that an encoder has recorded, if there is one, and a copy."""
+        if timings.current is not None:
+            timings.current.begin(self)
         with translated_errors, self.mapping_lock:
             self.queued_nbytes = 0
             submit(self.wgpu_device, encoder, copy)

@@ -173,6 +173,12 @@ def make_bind_group(wgpu_device: Any, layout: Any, ranges: Sequence[BoundRange])
     return made
 
 
+def timestamp_period_ns(wgpu_device: Any) -> float:
+    """Return the nanoseconds of a tick of the queue's clock, which wgpu-py does not say."""
+    period: float = native().library.wgpuQueueGetTimestampPeriod(wgpu_device.queue._internal)
+    return period
+
+
 def can_wait() -> bool:
     """Whether calls can wait for the GPU: always."""
     return True

@@ -50,6 +50,8 @@ class CompiledOperator:
         For buffers with the usages STORAGE, COPY_SRC and COPY_DST and capacity for whole vectors of 16
         bytes, bound at multiples of the device's binding alignment. A call without `out` skips writing zeros
         to a new buffer. It changes only if the self-test disables or enables kernels of the device.
+    temporary_nbytes : int
+        Of the buffers that each call or recording makes for itself, as in `plan`.
     """
 
     def __init__(
@@ -89,6 +91,11 @@ class CompiledOperator:
         """The plan for aligned bindings."""
         with named(self.name):
             return self._plan_aligned()
+
+    @property
+    def temporary_nbytes(self) -> int:
+        """Bytes of the buffers that each call or recording makes for itself."""
+        return sum(nbytes for _, nbytes in self.plan.scratch)
 
     def plan_for(self, *, input: Binding, output: Binding, offsets: Binding | None = None) -> Plan:
         """Return the plan for given bindings.
