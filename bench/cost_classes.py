@@ -17,6 +17,7 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.gpu.sink import RUNNING
+from wgslice.gpu.stand_ins import handle_of
 from wgslice.layout import Layout
 from wgslice.plans.choose import Dispatched, Step, seconds_of
 from wgslice.plans.kernels import Kernel
@@ -93,7 +94,7 @@ class Bench:
         self.places = [Place(RUNNING.create_buffer(device, self.buffer_nbytes)) for _ in range(2)]
         encoder = device.new_encoder()
         for place in self.places:  # memory is allocated at the first write
-            encoder.clear_buffer(place.buffer, 0, self.buffer_nbytes)
+            encoder.clear_buffer(handle_of(place.buffer), 0, self.buffer_nbytes)
         device.submit(encoder)
 
     def seconds(self, step: Step, repeats: int = 1) -> float:

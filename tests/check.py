@@ -48,7 +48,6 @@ from running import MODULE_OF, by_step, run_side_by_side, side_by_side
 import wgslice as wg
 from bench.report import write_json
 from wgslice.doctor.trials import Trial, difference, run_trials
-from wgslice.gpu.native import refusals
 from wgslice.plans.choose import Step
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.steps import OnGrid
@@ -248,7 +247,7 @@ def on_adapter(device: wg.Device, trials: Sequence[Trial], change: Callable[[str
         patch.setattr(MODULE_OF, by_step(lambda kernel: change(kernel_module(kernel))))
         try:
             return any(run_trials(fresh, trials))
-        except refusals():
+        except fresh.host.refusals:
             return True
 
 

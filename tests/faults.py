@@ -14,7 +14,7 @@ import wgpu
 from wgpu.backends.wgpu_native import _api, ffi
 
 import wgslice as wg
-from wgslice.gpu import native
+from wgslice.gpu.hosts import wgpu_native
 
 # Functions that may fail. Others poll, in threads of their own, release or return what is known.
 FAILING = re.compile(
@@ -102,7 +102,7 @@ def fail_in_callback(*arguments: Any) -> None:
 @contextmanager
 def failing(kind: str, number: int, device: wg.Device) -> Iterator[Fault]:
     """Let the n-th call of wgpu fail that is made in the block."""
-    fault, finishes_before_loss = Fault(kind, number, device), native.finishes_before_loss
+    fault, finishes_before_loss = Fault(kind, number, device), wgpu_native.finishes_before_loss
 
     def counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any) -> Any:
@@ -115,5 +115,5 @@ def failing(kind: str, number: int, device: wg.Device) -> Iterator[Fault]:
     with pytest.MonkeyPatch.context() as patch:
         for name, function in NATIVE.items():
             patch.setattr(_api.libf, name, counted(name, function))
-        patch.setattr(native, "finishes_before_loss", counted(WAIT, finishes_before_loss))
+        patch.setattr(wgpu_native, "finishes_before_loss", counted(WAIT, finishes_before_loss))
         yield fault

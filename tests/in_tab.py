@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import json
 import sys
-import tomllib
 from collections.abc import Collection, Generator
-from fnmatch import fnmatchcase
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import pytest
+from expected import row_of, rows_of
 
-TABLE = Path(__file__).with_name("left_out.toml")
 MESSAGE = "in the tab: "  # begins a line that is a message
 
 NO_WHEEL = "has no wheel for Pyodide on PyPI"
@@ -62,7 +60,8 @@ def stand_in_for_ml_dtypes() -> ModuleType:
 
 def stand_in_for_wgpu() -> ModuleType:
     """Make a module with the names of wgpu that tests use, of the browser's handles."""
-    from wgslice.gpu import navigator, protocols
+    from wgslice.gpu import protocols
+    from wgslice.gpu.hosts import navigator
 
     module: Any = ModuleType("wgpu")
     for source in (navigator, protocols):
@@ -71,24 +70,6 @@ def stand_in_for_wgpu() -> ModuleType:
                 setattr(module, name, value)
     module.__path__ = []
     return cast("ModuleType", module)
-
-
-class Entry(NamedTuple):
-    """A row of the table."""
-
-    tests: str  # a pattern of node ids
-    reason: str
-    runs: bool = True  # as an expected failure; otherwise not at all
-
-
-def entries() -> list[Entry]:
-    """Return the rows of the table."""
-    return [Entry(**row) for row in tomllib.loads(TABLE.read_text("utf-8"))["left_out"]]
-
-
-def row_of(test: str, rows: Collection[Entry]) -> Entry | None:
-    """Return the row that names a test."""
-    return next((row for row in rows if fnmatchcase(test, row.tests)), None)
 
 
 def send(**message: object) -> None:
@@ -102,7 +83,7 @@ class Chosen:
     """A plugin of pytest that leaves tests out by the table, and reports to the runner."""
 
     def __init__(self, done: Collection[str], first_of_each_file: bool) -> None:
-        self.rows = entries()
+        self.rows = rows_of("browser")
         self.done = set(done)
         self.first_of_each_file = first_of_each_file
 
@@ -114,8 +95,6 @@ class Chosen:
         kept, files = [], set()
         for item in items:
             row = row_of(item.nodeid, self.rows)
-            if row is not None:
-                item.add_marker(pytest.mark.xfail(reason=row.reason, run=row.runs, strict=False))
             is_first = row is None and item.path not in files
             if is_first:
                 files.add(item.path)

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from running import created
 
 import wgslice as wg
-from wgslice.gpu.pipelines import is_exposed
-from wgslice.gpu.placeholder import Placeholder
+from wgslice.gpu.stand_ins import Placeholder, is_given_out
 from wgslice.gpu.sink import Listing, Sink
 
 FIXED = ("x", "y", "small", "picks", "wide", "mask", "corners")  # tensors of `Tensors`
@@ -97,7 +96,7 @@ def test_an_explained_call_leaves_no_trace(
         gc.collect()  # a model's run is a cycle
     assert list(kept) == []
     assert state_of(device) == before
-    exposed = [each for each in FIXED if is_exposed(getattr(tensors, each).memory)]
+    exposed = [each for each in FIXED if is_given_out(getattr(tensors, each).memory)]
     assert exposed == ASKED_FOR.get(name, [])
     assert tensors.finished() == contents
 

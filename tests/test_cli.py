@@ -121,7 +121,7 @@ def test_a_printed_kernel_is_all_that_a_host_needs(
         assert main(["kernel", kernel.value]) == 0
         printed[kernel] = capsys.readouterr().out
     monkeypatch.setattr(MODULE_OF, by_step(printed.__getitem__))
-    monkeypatch.setattr(device, "pipelines", type(device.pipelines)(device.wgpu_device))
+    monkeypatch.setattr(device, "pipelines", device.new_pipelines())
     profile = preferring(device.limits.profile, Kernel.SHIFTED_ROWS, Kernel.WINDOW_ROWS)
     limit(profile=profile)
     x = wg.asarray(PHOTO.reshape(-1), device=device)

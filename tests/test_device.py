@@ -33,9 +33,9 @@ ODD = wg.Adapter("thing", "Vulkan", "Unknown", "")
 ALL = ["Vulkan", "Metal", "D3D12", "OpenGL"]  # backends, in wgpu's order
 
 
-def machine(*adapters: wg.Adapter) -> dict[str, list[wg.Adapter]]:
-    """The adapters of a machine by backend."""
-    return {backend: [each for each in adapters if each.backend == backend] for backend in ALL}
+def machine(*adapters: wg.Adapter) -> dict[tuple[str, str], list[wg.Adapter]]:
+    """The adapters of a machine by host and backend."""
+    return {("wgpu", backend): [each for each in adapters if each.backend == backend] for backend in ALL}
 
 
 def test_the_machine_lists_its_adapters(device: wg.Device) -> None:
@@ -49,7 +49,7 @@ def test_the_machine_lists_its_adapters(device: wg.Device) -> None:
 @pytest.mark.parametrize("listed", ["CPU", "IntegratedGPU"])
 def test_warp_is_a_software_adapter_however_it_is_listed(listed: str) -> None:
     info = {"device": "Microsoft Basic Render Driver", "description": "", "backend_type": "D3D12"}
-    assert describe_adapter(SimpleNamespace(info={**info, "adapter_type": listed})).software
+    assert describe_adapter(SimpleNamespace(name="wgpu"), SimpleNamespace(info={**info, "adapter_type": listed})).software
 
 
 def test_adapters_are_enumerated_once() -> None:
@@ -137,27 +137,27 @@ OLD = machine(SOFTWARE, ZINK)
 )
 def test_backends_start_that_may_have_the_adapter(
     monkeypatch: pytest.MonkeyPatch,
-    present: dict[str, list[wg.Adapter]],
+    present: dict[tuple[str, str], list[wg.Adapter]],
     query: str | None,
     chosen: wg.Adapter | None,
     started: list[str],
 ) -> None:
     monkeypatch.setattr("wgslice.gpu.adapter.found_adapters", {})
-    monkeypatch.setattr("wgslice.gpu.adapter.describe_adapter", lambda adapter: adapter)
+    monkeypatch.setattr("wgslice.gpu.adapter.describe_adapter", lambda _, adapter: adapter)
     asked: list[str] = []
 
-    def found_handles(backend: str) -> list[wg.Adapter]:
+    def found_handles(_: object, backend: str) -> list[wg.Adapter]:
         asked.append(backend)
-        return present[backend]
+        return present["wgpu", backend]
 
-    monkeypatch.setattr("wgslice.gpu.adapter.found_handles", found_handles)
+    monkeypatch.setattr("wgslice.gpu.hosts.wgpu_native.WgpuNative.found_handles", found_handles)
     if chosen is None:
         with pytest.raises(wg.NoAdapterError, match="has: llvmpipe via Vulkan; zink"):
             find_adapter(query)
     else:
         assert find_adapter(query) is chosen
     assert asked == started
-    assert wg.adapters() == [adapter for backend in ALL for adapter in present[backend]]
+    assert wg.adapters() == [adapter for backend in ALL for adapter in present["wgpu", backend]]
     assert sorted(asked) == sorted(ALL)
 
 
@@ -167,7 +167,7 @@ def test_a_named_backend_alone_is_started(device: wg.Device) -> None:
 import wgslice as wg
 from wgslice.gpu.adapter import found_adapters
 wg.asarray([1])
-print(*found_adapters, [*map(str, wg.adapters())])
+print(*[backend for _, backend in found_adapters], [*map(str, wg.adapters())])
 """
     done = run_python(code, WGSLICE_ADAPTER=device.adapter.backend)
     assert done.stdout == f"{device.adapter.backend} {[*map(str, wg.adapters())]}\n", done.stderr
@@ -292,7 +292,7 @@ def test_opengl_instead_of_vulkan_warns(
             RuntimeWarning, match=r"no Vulkan driver fits, so .* via OpenGL is used: VK_DRIVER_FILES="
         ):
             wg.Device.request(query)
-    present["Vulkan"] = [replace(opengl, backend="Vulkan")]
+    present["wgpu", "Vulkan"] = [replace(opengl, backend="Vulkan")]
     wg.Device.request()
     assert not [one for one in recwarn.list if one.category is RuntimeWarning]
 

@@ -21,9 +21,8 @@ from wgpu.backends.wgpu_native._api import libf
 import wgslice as wg
 from wgslice import directml as dml
 from wgslice.gpu import adapter as adapter_module
-from wgslice.gpu import native
+from wgslice.gpu.hosts.wgpu_native import Polled, WgpuNative
 from wgslice.gpu.adapter import Adapter
-from wgslice.gpu.pipelines import Pipelines
 
 STEP = wg.Slice1(wg.TensorDesc("int32", (64,)), wg.TensorDesc("int32", (32,)), (0,), (64,), (-2,))
 COPY = wg.Slice1(wg.TensorDesc("int32", (64,)), wg.TensorDesc("int32", (64,)), (0,), (64,))
@@ -168,27 +167,27 @@ def test_an_interrupted_callback_ends_the_mapping_and_raises(
     """A poll runs the callbacks of all mappings that are done, in whichever thread polls."""
     fresh = wg.Device.request(device.adapter)
     x = wg.asarray(ARRAY, device=fresh)
-    pending, finish, raised = x.numpy_async(), native.Pending.finish, [KeyboardInterrupt()]
+    pending, finish, raised = x.numpy_async(), Polled.finish, [KeyboardInterrupt()]
 
-    def interrupted(mapping: native.Pending, failure: str) -> None:
+    def interrupted(mapping: Polled, failure: str) -> None:
         if raised:
             raise raised.pop()
         finish(mapping, failure)
 
-    monkeypatch.setattr(native.Pending, "finish", interrupted)
+    monkeypatch.setattr(Polled, "finish", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fresh.synchronize()
-    assert pending._readback.mapping.is_done
+    assert pending._readback.mapping.is_over()
     check_same(pending.sync_wait(), ARRAY)
     check_same(x.numpy(), ARRAY)
 
 
 def test_an_interrupt_finds_all_adapters_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter_module, "found_adapters", {})
-    monkeypatch.setattr(adapter_module, "found_handles", lambda backend: [1, 2] * (backend == "Vulkan"))
+    monkeypatch.setattr(WgpuNative, "found_handles", lambda _, backend: [1, 2] * (backend == "Vulkan"))
     interrupts = [KeyboardInterrupt()]
 
-    def describe(handle: int) -> Adapter:
+    def describe(_: WgpuNative, handle: int) -> Adapter:
         if handle == 2 and interrupts:
             raise interrupts.pop()
         return Adapter(str(handle), "Vulkan", "CPU", "")
@@ -236,7 +235,7 @@ def test_no_memory_left_is_a_memory_error_and_leaves_nothing(
     said: list[str] = []
     done = False
     while not done:
-        full.pipelines = Pipelines(full.wgpu_device)
+        full.pipelines = full.new_pipelines()
         countdown[0] = len(said) + 1
         try:
             work()

@@ -156,12 +156,12 @@ def test_imports_of_the_bench_have_no_cycle() -> None:
 
 
 HOST = {  # who may import what
-    "wgpu": {"gpu.native"},
-    "pyodide": {"gpu.navigator"},
-    "js": {"gpu.browser"},
-    "wgslice.gpu.native": {"gpu.host"},
-    "wgslice.gpu.browser": {"gpu.host"},
-    "wgslice.gpu.navigator": {"gpu.browser"},
+    "wgpu": {"gpu.hosts", "gpu.hosts.wgpu_native"},
+    "wgpudawn": {"gpu.hosts"},
+    "pyodide": {"gpu.hosts.navigator"},
+    "js": {"gpu.hosts.navigator"},
+    "wgslice.gpu.hosts.wgpu_native": {"gpu.hosts"},
+    "wgslice.gpu.hosts.navigator": {"gpu.hosts"},
 }
 
 
@@ -193,8 +193,8 @@ def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
         "dask": {"dask"},
         "demo": {"matplotlib"},
         "einops": {"einops"},
-        "gpu.browser": {"js"},  # of the browser's Python
-        "gpu.navigator": {"pyodide"},
+        "gpu.hosts": {"wgpudawn"},
+        "gpu.hosts.navigator": {"js", "pyodide"},  # of the browser's Python
         "calibration.store": {"platformdirs"},
         "onnx": {"google", "onnx"},  # protobuf comes with onnx
         "onnx.graph": {"onnx"},
@@ -302,7 +302,7 @@ def test_files_and_functions_stay_small() -> None:
 # Private interfaces of other packages: the one file that uses them, the version that it was written for, and
 # what it uses. Where a version is another one, read that file again.
 PRIVATE = {
-    "wgpu": ("gpu.native", ("0.32.",), "wgpu.backends.wgpu_native._api:libf"),
+    "wgpu": ("gpu.hosts.wgpu_native", ("0.32.",), "wgpu.backends.wgpu_native._api:libf"),
     "zarr": ("zarr", ("3.1.", "3.4."), "zarr.core.buffer.core:NDBuffer"),
     "einops": ("einops", ("0.8.",), "einops._backends:AbstractBackend"),
     "pygfx": ("pygfx", ("0.17.",), "pygfx.renderers.wgpu.engine.update:ensure_wgpu_object"),
@@ -329,7 +329,7 @@ def test_private_attributes_of_wgpu_are_used_in_one_file() -> None:
         for node in nodes_of(path):
             if isinstance(node, ast.Attribute) and node.attr in names and name.startswith("gpu"):
                 users.add(name)
-    assert users == {"gpu.native"}
+    assert users == {"gpu.hosts.wgpu_native"}
 
 
 @pytest.mark.parametrize("ours", [protocols.BufferUsage, protocols.TextureUsage])

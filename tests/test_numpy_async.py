@@ -18,7 +18,7 @@ from running import noted
 from waits import LONGEST_SECONDS, check_ends_when_lost
 
 import wgslice as wg
-from wgslice.gpu import native
+from wgslice.gpu.hosts import wgpu_native
 
 ARRAY = np.arange(300_000, dtype=np.int32).reshape(300, 1000)
 
@@ -91,7 +91,7 @@ def test_what_has_arrived_is_awaited_without_a_thread(
     """To start one that polls takes longer than most arrays do."""
     x = wg.asarray(ARRAY, device=device)
     started: list[Any] = []
-    monkeypatch.setattr("wgslice.gpu.device.Thread", lambda **arguments: started.append(arguments))
+    monkeypatch.setattr("wgslice.gpu.hosts.wgpu_native.Thread", lambda **arguments: started.append(arguments))
 
     async def main() -> None:
         promise = x.numpy_async()
@@ -151,13 +151,13 @@ def test_frames_read_two_frames_later_block_nothing(
 ) -> None:
     """And no staging buffer is made after the first frames."""
     fresh = wg.Device.request(device.adapter)
-    blocked, finishes = [0], native.finishes_before_loss
+    blocked, finishes = [0], wgpu_native.finishes_before_loss
 
     def watched(finished: Callable[[float], bool], is_lost: Callable[[], bool]) -> bool:
         blocked[0] += not finished(0)
         return finishes(finished, is_lost)
 
-    monkeypatch.setattr(native, "finishes_before_loss", watched)
+    monkeypatch.setattr(wgpu_native, "finishes_before_loss", watched)
     with noted(fresh.wgpu_device, "create_buffer", lambda *, usage, **_: usage) as usages:
         texture = fresh.wgpu_device.create_texture(size=(65, 40, 1), format="rgba8unorm", usage=3)
         pending: deque[tuple[int, Any]] = deque()
@@ -215,7 +215,7 @@ def test_an_interrupted_wait_may_be_repeated(device: wg.Device, monkeypatch: pyt
 
     promise = wg.asarray(ARRAY, device=device)[::-1].numpy_async()
     with monkeypatch.context() as patch:
-        patch.setattr(native, "finishes_before_loss", interrupt)
+        patch.setattr(wgpu_native, "finishes_before_loss", interrupt)
         with pytest.raises(KeyboardInterrupt):
             promise.sync_wait()
     check_same(promise.sync_wait(), ARRAY[::-1].copy())

@@ -199,7 +199,8 @@ def test_recordings_that_name_a_tensor_make_nothing(device: wg.Device) -> None:
     program = wg.capture(lambda x: x[::-1, ::-1].copy(), x=x)
     out = wg.empty((4, 6), np.uint8, device=device)
     encoder = device.wgpu_device.create_command_encoder()
-    assert program.record(encoder, x=x, out=out) is out
+    for _ in range(2):  # the second finds buffers alive, which the first has given out
+        assert program.record(encoder, x=x, out=out) is out
     with created() as made:
         program.record(encoder, x=x, out=out)
     assert not made

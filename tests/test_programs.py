@@ -165,6 +165,7 @@ def test_a_cache_step_moves_by_its_offsets_and_makes_nothing(device: wg.Device) 
     cache = wg.zeros((heads, capacity, width), np.float16, device=device)
     token = wg.zeros((1, heads, 1, width), np.float16, device=device)
     position = wg.zeros((1, 3), np.int32, device=device)
+    assert token.buffer is not position.buffer  # what is given out is found alive by the first call
 
     def step(cache: wg.Tensor, token: wg.Tensor, position: wg.Tensor) -> wg.Tensor:
         wg.insert_windows(cache, position, token, overlap="last")

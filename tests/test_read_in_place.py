@@ -81,8 +81,8 @@ def test_a_buffer_in_use_by_another_submission_is_read_by_a_copy(
 ) -> None:
     """Another thread may submit work between the end of this thread's wait and the mapping."""
     x = wg.asarray(ARRAY, device=mapping)
-    monkeypatch.setattr("wgslice.gpu.native.Pending.is_over", lambda pending: pending.is_done)
-    monkeypatch.setattr("wgslice.gpu.native.Pending.wait", lambda pending, _: mapping.synchronize())
+    monkeypatch.setattr("wgslice.gpu.hosts.wgpu_native.Polled.is_over", lambda pending: pending.is_done)
+    monkeypatch.setattr("wgslice.gpu.hosts.wgpu_native.Polled.wait", lambda _: mapping.synchronize())
     check_same(x.numpy(), ARRAY)
     assert STAGING in usages
     monkeypatch.undo()

@@ -442,7 +442,7 @@ def test_a_staging_buffer_is_kept_until_its_commands_are_submitted(device: wg.De
     tensor = wg.zeros((600, 500, 4), np.uint8, device=device)
     order: list[str] = []
     submits = noted(wg.Device, "submit", lambda *_: order.append("submit"))
-    with submits, noted(BufferPool, "give", lambda *_: order.append("give")):
+    with submits, noted(BufferPool, "end_lease", lambda *_: order.append("give")):
         if writes:
             wg.copy_to_texture(tensor, texture)
         else:
@@ -718,7 +718,9 @@ def test_a_texture_and_a_tensor_of_two_devices_are_refused(device: wg.Device) ->
     texture = make_texture(device, "r8uint", (4, 4, 1))
     x = wg.zeros((4, 4), np.uint8, device=other)
     refused(
-        ValueError, "copy_to_texture: input: the buffer of 16 bytes is not on", wg.copy_to_texture, x, texture
+        ValueError,
+        "copy_to_texture: the texture of r8uint, 4 x 4 x 1 is not on",
+        *(wg.copy_to_texture, x, texture),
     )
     refused(
         ValueError, "from_texture: output: the buffer of 16 bytes is not on", wg.from_texture, texture, out=x

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from helpers import check_same
 
 import wgslice as wg
-from wgslice.gpu import native
 from wgslice.gpu.device import TENSOR_USAGES
+from wgslice.gpu.hosts import wgpu_native
 
 
 @pytest.mark.parametrize("yielding_seconds", [60.0, -1.0], ids=["yields", "sleeps"])
@@ -16,25 +18,25 @@ def test_a_wait_polls_until_the_work_is_done(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, yielding_seconds: float
 ) -> None:
     answers = [False, False, False, True]
-    monkeypatch.setattr(native, "queue_is_empty", lambda _: answers.pop(0))
-    monkeypatch.setattr(native, "YIELDING_SECONDS", yielding_seconds)
+    monkeypatch.setattr(wgpu_native.WgpuNative, "queue_is_empty", lambda *_: answers.pop(0))
+    monkeypatch.setattr(wgpu_native, "YIELDING_SECONDS", yielding_seconds)
     device.synchronize()
     assert not answers
 
 
 def test_a_poll_distinguishes_pending_work_from_none(device: wg.Device) -> None:
     """A thousand copies take lavapipe 0.1 s; OpenGL's submission waits, and a GPU may be as quick."""
-    fresh = wg.Device.request(device.adapter)
+    fresh: Any = wg.Device.request(device.adapter)
     source, target = (fresh.new_buffer(2**20, TENSOR_USAGES) for _ in range(2))
-    assert native.queue_is_empty(fresh.wgpu_device)
+    assert fresh.host.queue_is_empty(fresh.wgpu_device)
     encoder = fresh.new_encoder()
     for _ in range(1000):
         encoder.copy_buffer_to_buffer(source, 0, target, 0, 2**20)
     fresh.submit(encoder)
     if (device.adapter.software, device.adapter.backend) == (True, "Vulkan"):
-        assert not native.queue_is_empty(fresh.wgpu_device)
+        assert not fresh.host.queue_is_empty(fresh.wgpu_device)
     fresh.synchronize()
-    assert native.queue_is_empty(fresh.wgpu_device)
+    assert fresh.host.queue_is_empty(fresh.wgpu_device)
 
 
 def test_synchronize_waits_and_leaves_results_in_place(device: wg.Device) -> None:

@@ -14,8 +14,8 @@ from onnx_graphs import parsed
 
 import wgslice as wg
 import wgslice.onnx as backend
-from wgslice.gpu import native
-from wgslice.gpu.native import queue_is_empty
+from wgslice.gpu.hosts import wgpu_native
+from wgslice.gpu.hosts.wgpu_native import WgpuNative
 from wgslice.gpu.protocols import GPUDevice
 
 LONGEST_SECONDS = 30.0  # a wait that nothing else ends, so that a test fails and does not hang
@@ -42,7 +42,7 @@ class Stall:
 @contextmanager
 def paused() -> Iterator[Stall]:
     """Keep whoever waits for a GPU inside of the wait, with all that it holds there, until `over` is set."""
-    stall, finishes_before_loss = Stall(), native.finishes_before_loss
+    stall, finishes_before_loss = Stall(), wgpu_native.finishes_before_loss
 
     def held(finished: Callable[[float], bool], is_lost: Callable[[], bool]) -> bool:
         stall.begun.set()
@@ -50,7 +50,7 @@ def paused() -> Iterator[Stall]:
         return finishes_before_loss(finished, is_lost)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native, "finishes_before_loss", held)
+        patch.setattr(wgpu_native, "finishes_before_loss", held)
         try:
             yield stall
         finally:
@@ -63,19 +63,21 @@ def unanswered(device: wg.Device) -> Iterator[Stall]:
 
     A submission would tell it all the same.
     """
-    stall, finishes_before_loss = Stall(), native.finishes_before_loss
+    stall, finishes_before_loss = Stall(), wgpu_native.finishes_before_loss
     wgpu_device = device.wgpu_device
 
     def watched(finished: Callable[[float], bool], is_lost: Callable[[], bool]) -> bool:
         stall.begun.set()
         return finishes_before_loss(finished, is_lost)
 
-    def held_answer(polled: GPUDevice) -> bool:
-        return not (polled is wgpu_device and stall.holds()) and queue_is_empty(polled)
+    queue_is_empty = WgpuNative.queue_is_empty
+
+    def held_answer(host: WgpuNative, polled: GPUDevice) -> bool:
+        return not (polled is wgpu_device and stall.holds()) and queue_is_empty(host, polled)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native, "finishes_before_loss", watched)
-        patch.setattr(native, "queue_is_empty", held_answer)
+        patch.setattr(wgpu_native, "finishes_before_loss", watched)
+        patch.setattr(WgpuNative, "queue_is_empty", held_answer)
         try:
             yield stall
         finally:

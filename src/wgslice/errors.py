@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from numpy.exceptions import AxisError
 
@@ -75,39 +75,52 @@ class named:  # noqa: N801 -- reads as a function where it is used; a class cost
 LOST = "the device is lost: request a new one and upload again"
 
 
-class TranslatedErrors:
-    """Context manager that raises Python or package errors for a host's errors with known texts.
+class ErrorTexts(NamedTuple):
+    """What the texts of a host's errors have, by kind of error."""
 
-    Other errors of the host keep their type and get a note with the remedy.
+    host: str  # its name in sentences
+    memory: str
+    lost: str  # in lower case
+    destroyed: str
+
+
+class TranslatedErrors:
+    """Context manager that raises Python or package errors for a host's errors of known kinds.
+
+    Other errors of the host keep their type and get a note with the remedy. Without state, so that threads
+    share it.
     """
 
-    def __init__(self, refusals: Callable[[], type[Exception]], destroyed: str, refused: str) -> None:
-        self.refusals = refusals  # returns the class of the host's errors
-        self.destroyed = destroyed  # what the text of an error about a destroyed buffer has
-        self.refused = refused  # the note
+    def __init__(self, refusals: type[Exception], texts: ErrorTexts) -> None:
+        self.refusals = refusals  # the class of the host's errors
+        self.texts = texts
+        self.note = (
+            f"{texts.host} or the driver refused a command; the device stays usable; `wgslice doctor` tests "
+            "the driver"
+        )
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if error is None or not isinstance(error, self.refusals()):
+        if error is None or not isinstance(error, self.refusals):
             return
         # Frames of the host refer to the error: with them, buffers would live until garbage is collected.
         error.__traceback__ = None
         text = str(error)
-        if isinstance(error, MemoryError) or "Not enough memory left" in text:
+        if isinstance(error, MemoryError) or self.texts.memory in text:
             raise OutOfDeviceMemory(
                 "the device has no memory left for this buffer: drop tensors that are no longer needed"
             ) from error
-        if "device is lost" in text.lower():
+        if self.texts.lost in text.lower():
             raise DeviceLostError(LOST) from error
-        if self.destroyed in text:
+        if self.texts.destroyed in text:
             raise ValueError(
                 "the buffer has been destroyed: upload the data again, and drop "
                 "references instead of calling destroy()"
             ) from error
         if not hasattr(error, "__notes__"):
-            error.add_note(self.refused)
+            error.add_note(self.note)
 
 
 P = ParamSpec("P")

@@ -23,7 +23,7 @@ from wgslice.calibration.verdict import verdict
 from wgslice.errors import OutOfDeviceMemory, fitted, named
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device, checked_device, shipped_profile
-from wgslice.gpu.host import can_wait
+from wgslice.gpu.hosts import host_named
 from wgslice.gpu.sink import RUNNING, using
 from wgslice.plans.profiles import Costs, Profile
 
@@ -52,7 +52,7 @@ def calibrate(device: Device) -> None:
 
 def is_compared(adapter: Adapter) -> bool:
     """Whether an adapter's constants are compared with the shipped ones when `tune` has not measured them."""
-    return adapter.software and can_wait() and not os.environ.get(VARIABLE)
+    return adapter.software and host_named(adapter.host).can_wait() and not os.environ.get(VARIABLE)
 
 
 def kept_record(adapter: Adapter) -> Record | None:
@@ -171,7 +171,7 @@ def tune(
     """
     with named("tune"):
         device = checked_device(device)
-    if not can_wait():
+    if not device.host.can_wait():
         raise RuntimeError(CANNOT_TUNE)
     report = progress or (lambda _, __: None)
     record = recorded(device.adapter, lambda: measure_constants(device, report))

@@ -13,7 +13,7 @@ import wgslice.directml.structs as structs
 from wgslice.arguments import integer, integers
 from wgslice.dtypes import DType
 from wgslice.errors import named
-from wgslice.gpu.host import as_buffer, type_name
+from wgslice.gpu.hosts import found_by
 from wgslice.gpu.protocols import Buffer
 from wgslice.operators.binding import TensorDesc
 from wgslice.operators.slice1 import Slice, Slice1, SliceGrad
@@ -155,9 +155,9 @@ def bound(binding: structs.DML_BINDING_DESC, tensor: BufferTensor) -> tuple[Buff
     if binding.Type != structs.DML_BINDING_TYPE.BUFFER or not isinstance(part, structs.DML_BUFFER_BINDING):
         raise ValueError(f"Type = {binding.Type!r}: must be DML_BINDING_TYPE_BUFFER, with its Desc")
     offset, nbytes = integer("Offset", part.Offset), integer("SizeInBytes", part.SizeInBytes)
-    buffer = as_buffer(part.Buffer)
+    host, buffer = found_by("buffer", part.Buffer)
     if buffer is None:
-        raise TypeError(f"Buffer is of type {type_name(part.Buffer)}: must be a wgpu.GPUBuffer")
+        raise TypeError(f"Buffer is of type {host.type_name(part.Buffer)}: must be a wgpu.GPUBuffer")
     if nbytes < tensor.nbytes:
         raise ValueError(f"SizeInBytes = {nbytes}: must be at least TotalTensorSizeInBytes, {tensor.nbytes}")
     if offset < 0 or offset % tensor.alignment_nbytes:

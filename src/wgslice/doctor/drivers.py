@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from wgslice.doctor.trials import SEED, difference
 from wgslice.gpu.device import Device
-from wgslice.gpu.host import refusals
 from wgslice.gpu.pipelines import READ, Binding, KernelCall
 from wgslice.gpu.protocols import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.gpu.sink import sink
+from wgslice.gpu.stand_ins import handle_of
 from wgslice.gpu.transfer import download
 from wgslice.packaged import packaged_text
 
@@ -70,7 +70,7 @@ def check_driver(device: Device) -> Iterator[DriverCheck]:
             wanted = np.broadcast_to(np.asarray(expected(words, firsts)).astype(np.uint32), words.shape)
         try:
             yield DriverCheck(name, difference(run(device, name, words), wanted, "words"))
-        except refusals() as error:
+        except device.host.refusals as error:
             yield DriverCheck(name, " ".join(str(error).split()))
 
 
@@ -81,10 +81,10 @@ def run(device: Device, name: str, words: Words) -> Words:
     call = KernelCall(CODE, name, (), (READ, "storage", "storage"), {}, bindings, (GROUPS, 1, 1))
     pipelines = device.pipelines
     dispatch = pipelines.bind(pipelines.bound(call), [*map(Place, buffers)])
-    device.queue.write_buffer(counters, 0, words)
+    device.queue.write_buffer(handle_of(counters), 0, words)
     for number in range(1, 1 + (SUBMISSIONS if name == "interleaved_writes" else 1)):
         for part in np.split(np.arange(GROUPS), WRITES):
-            device.queue.write_buffer(inputs, int(part[0]) * SIZE * 4, words[part] * np.uint32(number))
+            device.queue.write_buffer(handle_of(inputs), int(part[0]) * SIZE * 4, words[part] * np.uint32(number))
         recorder = Recorder(device)
         recorder.record([dispatch])
         recorder.submit()

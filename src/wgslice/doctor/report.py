@@ -19,7 +19,6 @@ from wgslice.doctor.drivers import DriverCheck, check_driver
 from wgslice.doctor.selftest import SelfTest, selftest
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device, default_device
-from wgslice.gpu.host import host_versions
 from wgslice.operators.explain import explain
 from wgslice.packaged import packaged_text
 from wgslice.tensors.creation import empty
@@ -105,7 +104,7 @@ class Report:
             "passed": self.tested.passed,
             "versions": {
                 "wgslice": VERSION,
-                **host_versions(),
+                **self.device.host.versions(),
                 "numpy": version("numpy"),
                 "python": platform.python_version(),
             },

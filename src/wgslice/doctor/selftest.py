@@ -16,7 +16,6 @@ from wgslice.doctor.windows import window_trials
 from wgslice.errors import fitted, named
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device, checked_device
-from wgslice.gpu.host import refusals
 from wgslice.gpu.sink import sink
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Limits
@@ -201,7 +200,7 @@ def outcome(devices: SimpleQueue[Device], trials: list[Trial]) -> KernelTest:
     device = devices.get()
     try:
         wrong = list(filter(None, run_trials(device, trials)))
-    except refusals() as error:
+    except device.host.refusals as error:
         wrong = [f"it does not compile: {' '.join(str(error).split())}"] * len(trials)
     finally:
         devices.put(device)

@@ -14,7 +14,8 @@ from typing import Any
 from weakref import WeakSet
 
 from wgslice.errors import NoAdapterError, fitted
-from wgslice.gpu.host import BACKENDS, can_wait, check_process, found_handles, found_handles_async
+from wgslice.gpu.hosts import dawn_host, default_host, has_dawn
+from wgslice.gpu.hosts.webgpu import WebGPU
 from wgslice.gpu.protocols import GPUDevice
 from wgslice.plans.profiles import CPU, GPU, STAGING_NBYTES, TILE_NBYTES, WIDE_TILE_SIDES
 from wgslice.shaders import copy_dtype, windows_dtype
@@ -43,11 +44,12 @@ MIN_LIMITS = {
     "max-uniform-buffers-per-shader-stage": 1,
 }
 
-# By backend, enumerated once: OpenGL adapters of two enumerations share one context under two locks, and the
-# process aborts when two threads use their devices (wgpu-native 29, "BadAccess").
-found_adapters: dict[str, list[Adapter]] = {}
+# By host and backend, enumerated once: OpenGL adapters of two enumerations share one context under two locks,
+# and the process aborts when two threads use their devices (wgpu-native 29, "BadAccess").
+found_adapters: dict[tuple[str, str], list[Adapter]] = {}
 process_lock = threading.RLock()
 devices_in_use: WeakSet[GPUDevice] = WeakSet()  # a forked child must never release these
+gpu_process_ids: list[int] = []  # id of the first process that used the GPU
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,15 @@ class Adapter:
         "DiscreteGPU", "IntegratedGPU", "CPU" or "Unknown".
     driver : str
         The driver's description, often with its version; empty if the driver reports none.
+    host : str
+        What offers WebGPU on it: "wgpu", "dawn" or "browser".
     """
 
     name: str
     backend: str
     kind: str
     driver: str
+    host: str = "wgpu"
     handle: Any = field(default=None, repr=False, compare=False)  # the wgpu.GPUAdapter
 
     @property
@@ -79,15 +84,15 @@ class Adapter:
 
     def __str__(self) -> str:
         """Return "name via backend", which `WGSLICE_ADAPTER` and `--adapter` are searched in."""
-        return f"{self.name} via {self.backend}"
+        return f"{self.name} via {self.backend}{' by Dawn' * (self.host == 'dawn')}"
 
 
-def describe_adapter(handle: Any) -> Adapter:
-    """Make an `Adapter` of a wgpu.GPUAdapter."""
+def describe_adapter(host: WebGPU, handle: Any) -> Adapter:
+    """Make an `Adapter` of a host's handle."""
     info = handle.info
     name, driver = info["device"] or info["description"] or "unnamed", info["description"]
     kind = "CPU" if name == WARP else info["adapter_type"]
-    return Adapter(name, info["backend_type"], kind, driver, handle)
+    return Adapter(name, info["backend_type"], kind, driver, host.name, handle)
 
 
 def choose_adapter(adapters: Sequence[Adapter], query: str | None = None) -> Adapter:
@@ -111,24 +116,41 @@ def choose_adapter(adapters: Sequence[Adapter], query: str | None = None) -> Ada
 
 
 def find_adapter(query: str | None = None) -> Adapter:
-    """Return what `choose_adapter` returns of all adapters; start no backend that cannot change it.
+    """Return what `choose_adapter` returns of a host's adapters; start no backend that cannot change it.
 
-    On Windows with two GPUs, Direct3D 12 takes seconds to start (wgpu issue 9932).
+    The word Dawn in a query chooses that host, others the one of `import wgpu`. On Windows with two GPUs,
+    Direct3D 12 takes seconds to start (wgpu issue 9932).
     """
+    check_process()
     wanted, number = split_query(query)
-    named = [backend for backend in BACKENDS if f" via {wanted}".endswith(f" via {backend.lower()}")]
+    host = dawn_host() if re.search(DAWN_WORD, (query or "").lower()) else default_host()
+    if not wanted and number == 0:
+        with process_lock, runtime_folder():
+            best = host.best_handle
+        if best is not None:
+            return describe_adapter(host, best)
+    named = [backend for backend in host.backends if f" via {wanted}".endswith(f" via {backend.lower()}")]
     found: list[Adapter] = []
-    for backend in named or [backend for backend in BACKENDS if backend in NATIVE_BACKENDS]:
-        found += adapters_of(backend)
+    for backend in named or [backend for backend in host.backends if backend in NATIVE_BACKENDS]:
+        found += adapters_of(host, backend)
         kinds = [adapter.kind for adapter in found if wanted in str(adapter).lower()]
         if (len(kinds) if named else kinds.count(KIND_ORDER[0])) > number:
             return choose_adapter(found, query)
-    return choose_adapter(adapters(), query)
+    every = adapters_by(host)
+    if host.name == "dawn" and not every:
+        raise NoAdapterError(
+            "Dawn takes no adapter of this machine: it needs Metal, D3D12 or Vulkan, and refuses lavapipe of "
+            "Mesa 22; leave the word Dawn out to use wgpu"
+        )
+    return choose_adapter(every, query)
+
+
+DAWN_WORD = r"\b(by )?dawn\b"
 
 
 def split_query(query: str | None) -> tuple[str, int]:
-    """Return the part of a name or backend that a query asks for, in lower case, and the number after `#`."""
-    wanted = (query or "").strip().lower()
+    """Return what a query asks for without the word Dawn, in lower case, and the number after `#`."""
+    wanted = re.sub(DAWN_WORD, "", (query or "").lower()).strip()
     numbered = re.fullmatch(r"(.*)#(\d+)", wanted)
     return (numbered[1].strip(), int(numbered[2])) if numbered else (wanted, 0)
 
@@ -192,7 +214,7 @@ def adapters() -> list[Adapter]:
     Returns
     -------
     list of Adapter
-        In wgpu's order; empty if this machine has none.
+        In wgpu's order, then those of Dawn if its package is installed; empty if this machine has none.
 
     Raises
     ------
@@ -205,25 +227,35 @@ def adapters() -> list[Adapter]:
     >>> any(adapter.backend in ("Vulkan", "Metal", "D3D12", "OpenGL") for adapter in wg.adapters())
     True
     """
-    return [adapter for backend in BACKENDS for adapter in adapters_of(backend)]
+    found = adapters_by(default_host())
+    return found + adapters_by(dawn_host()) if has_dawn() else found
 
 
-def adapters_of(backend: str) -> list[Adapter]:
+def adapters_by(host: WebGPU) -> list[Adapter]:
+    """Return the adapters of a host."""
+    return [adapter for backend in host.backends for adapter in adapters_of(host, backend)]
+
+
+def adapters_of(host: WebGPU, backend: str) -> list[Adapter]:
     """Return the adapters of a backend, which is started by the first call."""
     check_process()
+    key = host.name, backend
     with process_lock:
-        if backend not in found_adapters:
+        if key not in found_adapters:
             with runtime_folder():
-                found_adapters[backend] = [*map(describe_adapter, found_handles(backend))]
-        return found_adapters[backend]
+                handles = host.found_handles(backend)
+            found_adapters[key] = [describe_adapter(host, handle) for handle in handles]
+        return found_adapters[key]
 
 
 async def find_adapters() -> None:
     """Find the adapters that `adapters` lists, where it cannot wait for them."""
-    for backend in () if can_wait() else BACKENDS:
-        if backend not in found_adapters:
-            found = [*map(describe_adapter, await found_handles_async(backend))]
-            found_adapters.setdefault(backend, found)  # another task may have found them
+    host = default_host()
+    for backend in () if host.can_wait() else host.backends:
+        if (host.name, backend) not in found_adapters:
+            handles = await host.found_handles_async(backend)
+            found = [describe_adapter(host, handle) for handle in handles]
+            found_adapters.setdefault((host.name, backend), found)  # another task may have found them
 
 
 @contextmanager
@@ -239,6 +271,18 @@ def runtime_folder() -> Iterator[None]:
         yield
     finally:
         del os.environ[RUNTIME_FOLDER]
+
+
+def check_process() -> None:
+    """Raise RuntimeError in a forked child, where drivers hang because their threads are in the parent."""
+    if not gpu_process_ids:
+        gpu_process_ids.append(os.getpid())
+    elif gpu_process_ids[0] != os.getpid():
+        raise RuntimeError(
+            "a GPU cannot be used in a forked child of a process that has used one: start the child with "
+            "multiprocessing.set_start_method('spawn') or 'forkserver'; Dask's options for that are "
+            "multiprocessing.context and distributed.worker.multiprocessing-method"
+        )
 
 
 def keep_parents_devices() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import cached_property
-from threading import Lock, RLock, Thread, local
+from threading import Lock, RLock, local
 from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -18,6 +18,7 @@ from wgslice.errors import LOST, DeviceLostError, NoAdapterError, OutOfDeviceMem
 from wgslice.gpu.adapter import (
     Adapter,
     check_limits,
+    check_process,
     describe_adapter,
     devices_in_use,
     driver_override,
@@ -26,21 +27,11 @@ from wgslice.gpu.adapter import (
     install_advice,
     process_lock,
 )
-from wgslice.gpu.host import (
-    Pending,
-    as_device,
-    check_process,
-    check_valid,
-    owner_of,
-    request_device,
-    request_device_async,
-    submit,
-    translated_errors,
-    type_name,
-    wait_done,
-)
-from wgslice.gpu.pipelines import MIN_REUSED_NBYTES, BufferPool, Pipelines, hidden, max_reused_nbytes
+from wgslice.gpu.hosts import found_by, host_named
+from wgslice.gpu.hosts.webgpu import WebGPU
+from wgslice.gpu.pipelines import MIN_REUSED_NBYTES, BufferPool, Pipelines, max_reused_nbytes
 from wgslice.gpu.protocols import Buffer, BufferUsage, BytesCopy, CommandEncoder, GPUDevice, Queue
+from wgslice.gpu.stand_ins import Lease, handle_of
 from wgslice.plans.profiles import (
     CPU,
     GPU,
@@ -103,10 +94,14 @@ class Device:
 
     @fitted("Device.request(name) makes a device")
     def __init__(self, wgpu_device: GPUDevice) -> None:
-        wgpu_device = checked_wgpu_device("Device", wgpu_device)
+        self.host, wgpu_device = checked_wgpu_device("Device", wgpu_device)
         self.wgpu_device: Any = wgpu_device  # Any to callers, since wgpu ships no types
         self.queue: Queue = wgpu_device.queue
-        self.adapter = describe_adapter(wgpu_device.adapter)
+        # Around every call of the host: raises its errors, and lets one thread in where it has to.
+        self.calls: AbstractContextManager[None] = self.host.errors
+        if not self.host.is_safe(wgpu_device):
+            self.calls = OneByOne(self.host)
+        self.adapter = describe_adapter(self.host, self.host.adapter_of(wgpu_device))
         limits = wgpu_device.limits
         check_limits(self.adapter, limits)
         self.largest_buffer_nbytes: int = limits["max-buffer-size"]
@@ -120,15 +115,14 @@ class Device:
         self.queued_nbytes = 0  # written and not yet submitted, as `write` counts them
         self.staging = BufferPool(MAX_STAGING_NBYTES)  # unmapped, for readback
         self.pool = BufferPool(max_reused_nbytes())
-        self.poller = Poller()
         # Where the GPU's memory is the host's. Of CPU adapters, only Vulkan's have been tried.
         software = self.adapter.software and self.adapter.backend == "Vulkan"
-        self.maps_tensors = software and MAPPABLE in wgpu_device.features
+        self.maps_tensors = software and self.host.maps_in_place and MAPPABLE in wgpu_device.features
         self.tensor_usages = TENSOR_USAGES | (BufferUsage.MAP_READ if self.maps_tensors else 0)
         # Held while a tensor's buffer is mapped, and by what submits or hands the buffer out: wgpu aborts the
         # process when commands on a mapped buffer are submitted.
         self.mapping_lock: AbstractContextManager[Any] = RLock() if self.maps_tensors else nullcontext()
-        self.pipelines = Pipelines(wgpu_device)
+        self.pipelines = self.new_pipelines()
         for calibrate in calibrations:
             calibrate(self)
 
@@ -163,13 +157,14 @@ class Device:
         """
         chosen = chosen_adapter("Device.request", adapter)
         check_process()
-        features = features_for(chosen)
+        host = host_named(chosen.host)
+        features = features_for(host, chosen)
         if timestamps:
             if TIMESTAMPS not in chosen.handle.features:
                 raise NoAdapterError(f"Device.request: {chosen} has no timestamps: leave timestamps=True out")
             features.add(TIMESTAMPS)
-        with named("Device.request"), translated_errors:
-            wgpu_device = request_device(chosen.handle, features)
+        with named("Device.request"), host.errors:
+            wgpu_device = host.request_device(chosen.handle, features)
         return cls.wrap(wgpu_device)
 
     @classmethod
@@ -202,8 +197,10 @@ class Device:
             return default_devices[0]
         named_one = os.environ.get("WGSLICE_ADAPTER") if adapter is None else adapter
         chosen = chosen_adapter("Device.request_async", named_one)
-        with named("Device.request_async"), translated_errors:
-            device = cls.wrap(await request_device_async(chosen.handle, features_for(chosen)))
+        host = host_named(chosen.host)
+        with named("Device.request_async"), host.errors:
+            made = await host.request_device_async(chosen.handle, features_for(host, chosen))
+            device = cls.wrap(made)
         if adapter is None:
             default_devices[:] = [device]
         return device
@@ -231,9 +228,9 @@ class Device:
         NoAdapterError
             A limit of the device is too low for the kernels; the message names it.
         """
-        wgpu_device = checked_wgpu_device("Device.wrap", wgpu_device)
+        host, wgpu_device = checked_wgpu_device("Device.wrap", wgpu_device)
         check_process()
-        with named("Device.wrap"), translated_errors, process_lock:
+        with named("Device.wrap"), host.errors, process_lock:
             device: Device | None = getattr(wgpu_device, WRAPPED, None)
             if device is None:
                 devices_in_use.add(wgpu_device)
@@ -280,18 +277,23 @@ class Device:
         with named("synchronize"):
             self.check_not_lost()
             self.flush()
-            wait_done(self.wgpu_device, self.is_lost)
+            with self.calls:
+                self.host.wait_done(self.wgpu_device, self.is_lost)
 
     def update_limits(self, update: Callable[[Limits], Limits]) -> None:
         """Replace the limits by a function of the current ones, under a lock."""
         with self.limits_lock:
             self.limits = update(self.limits)
 
+    def new_pipelines(self) -> Pipelines:
+        """Make caches of pipelines without any."""
+        return Pipelines(self.host, self.wgpu_device, self.calls)
+
     def new_buffer(self, size: int, usage: int) -> Buffer:
         """Make a zeroed buffer of any usage; if memory is short, free the pool's buffers and retry."""
         while True:
             try:
-                with translated_errors:
+                with self.calls:
                     return cast("Buffer", self.wgpu_device.create_buffer(size=size, usage=usage))
             except OutOfDeviceMemory:
                 if not (self.pool.shrink() or self.staging.shrink(STAGING_NBYTES)):  # one reads back
@@ -301,23 +303,23 @@ class Device:
     def pooled_buffer(self, nbytes: int, size: int, *, zeroed: bool) -> Buffer:
         """Make a buffer of `size` bytes that the pool reuses, as `Sink.reused_buffer` says."""
         if not MIN_REUSED_NBYTES <= size <= self.pool.max_nbytes:
-            return hidden(self.new_buffer(size, self.tensor_usages))
+            return leased(self.wgpu_device, self.new_buffer(size, self.tensor_usages))
         self.check_not_lost()
         buffer = self.pool.take(size)
-        with translated_errors:
+        with self.calls:
             if buffer is None:
                 buffer = self.new_buffer(size, self.tensor_usages)
             elif zeroed:
                 encoder = self.new_encoder()
-                encoder.clear_buffer(buffer, 0, size)
+                encoder.clear_buffer(handle_of(buffer), 0, size)
                 self.submit(encoder)
             elif nbytes < size:
                 self.write(buffer, size - 16, np.zeros(16, np.uint8))
-        return hidden(self.pool.lease(buffer))
+        return self.pool.lease(self.wgpu_device, buffer)
 
     def new_encoder(self) -> CommandEncoder:
         """Make a command encoder."""
-        with translated_errors:
+        with self.calls:
             return cast("CommandEncoder", self.wgpu_device.create_command_encoder())
 
     def write(self, buffer: Buffer, offset_nbytes: int, data: NDArray[np.uint8]) -> None:
@@ -326,8 +328,8 @@ class Device:
         The queue holds a copy of them until then: few and small ones share the submission of what follows,
         since a submission takes longer than a write of some KiB.
         """
-        with translated_errors, self.mapping_lock:
-            self.queue.write_buffer(buffer, offset_nbytes, data)
+        with self.calls, self.mapping_lock:
+            self.queue.write_buffer(handle_of(buffer), offset_nbytes, data)
             self.queued_nbytes += max(data.size, MIN_QUEUED_NBYTES)
             if self.queued_nbytes >= MAX_QUEUED_NBYTES:
                 self.flush()
@@ -341,9 +343,9 @@ class Device:
         """Submit the commands that an encoder has recorded, if there is one, and a copy."""
         if timings.current is not None:
             timings.current.begin(self)
-        with translated_errors, self.mapping_lock:
+        with self.calls, self.mapping_lock:
             self.queued_nbytes = 0
-            submit(self.wgpu_device, encoder, copy)
+            self.host.submit(self.wgpu_device, encoder, copy)
 
     @cached_property
     def zeros(self) -> Buffer:
@@ -358,8 +360,8 @@ class Device:
     def is_lost(self) -> bool:
         """Whether wgpu reports the device as lost."""
         check_process()
-        with suppress(DeviceLostError), translated_errors:
-            check_valid(self.wgpu_device)
+        with suppress(DeviceLostError), self.calls:
+            self.host.check_valid(self.wgpu_device)
             return False
         return True
 
@@ -373,33 +375,24 @@ class Device:
         return f"Device({self.adapter})"
 
 
-class Poller:
-    """Polls in a thread while mappings are pending whose promises an event loop waits for."""
+class OneByOne:
+    """Context manager of calls of a host whose devices serve one thread at a time."""
 
-    def __init__(self) -> None:
-        self.pending: list[Pending] = []
-        self.lock = Lock()
+    def __init__(self, host: WebGPU) -> None:
+        self.errors = host.errors
+        self.lock = RLock()
 
-    def follow(self, mapping: Pending, is_lost: Callable[[], bool]) -> None:
-        """Poll until a mapping is done or the device is lost."""
-        if not mapping.is_polled:
-            return
-        with self.lock:
-            self.pending.append(mapping)
-            if len(self.pending) == 1:
-                Thread(target=self._poll, args=(is_lost,), daemon=True).start()
+    def __enter__(self) -> None:
+        self.lock.acquire()
 
-    def _poll(self, is_lost: Callable[[], bool]) -> None:
-        while True:
-            with self.lock:
-                self.pending = [mapping for mapping in self.pending if not mapping.is_done]
-                if not self.pending:
-                    return
-                mapping = self.pending[0]
-            try:
-                mapping.wait(is_lost)
-            except RuntimeError:  # such as DeviceLostError, which whoever waits for the promise gets too
-                mapping.finish(LOST)
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self.lock.release()
+        self.errors.__exit__(kind, error, traceback)
+
+
+def leased(wgpu_device: GPUDevice, buffer: Buffer) -> Buffer:
+    """Return a lease of a buffer that is freed when the lease is dropped."""
+    return cast("Buffer", Lease(wgpu_device, buffer, lambda *_: None))
 
 
 def buffer_nbytes(nbytes: int) -> int:
@@ -416,7 +409,7 @@ def describe_buffer(buffer: Buffer) -> str:
 def check_usable(device: Device, buffer: Buffer) -> None:
     """Raise ValueError for a buffer of another device, without STORAGE usage, below 4 bytes, or mapped."""
     check_process()
-    if owner_of(buffer) is not device.wgpu_device:
+    if is_elsewhere(device, buffer):
         raise ValueError(
             f"{describe_buffer(buffer)} is not on {device} but on another Device object: "
             "use one device for both, or copy the tensor with asarray(x, device=...)"
@@ -429,15 +422,21 @@ def check_usable(device: Device, buffer: Buffer) -> None:
         raise ValueError(f"{describe_buffer(buffer)} is {buffer.map_state}: unmap it first")
 
 
-def checked_wgpu_device(name: str, value: object) -> GPUDevice:
-    """Return the host's device that a value is; raise TypeError, beginning with a name, if it is none."""
-    wgpu_device = as_device(value)
+def is_elsewhere(device: Device, handle: Any) -> bool:
+    """Whether a handle is known to be of another wgpu device."""
+    owner = device.host.owner_of(handle)
+    return not device.host.has(handle) if owner is None else owner is not device.wgpu_device
+
+
+def checked_wgpu_device(name: str, value: object) -> tuple[WebGPU, GPUDevice]:
+    """Return the host of a device, and the device; raise TypeError, beginning with a name, if it is none."""
+    host, wgpu_device = found_by("device", value)
     if wgpu_device is None:
         raise TypeError(
-            f"{name}: wgpu_device is of type {type_name(value)}: must be a wgpu.GPUDevice; "
+            f"{name}: wgpu_device is of type {host.type_name(value)}: must be a wgpu.GPUDevice; "
             "Device.request(name) makes a device"
         )
-    return wgpu_device
+    return host, wgpu_device
 
 
 def chosen_adapter(name: str, adapter: Any) -> Adapter:
@@ -457,9 +456,9 @@ def chosen_adapter(name: str, adapter: Any) -> Adapter:
     return found
 
 
-def features_for(adapter: Adapter) -> set[str]:
+def features_for(host: WebGPU, adapter: Adapter) -> set[str]:
     """Return the features that a device on an adapter gets."""
-    return {MAPPABLE} & adapter.handle.features if adapter.software else set()
+    return {MAPPABLE} & adapter.handle.features if adapter.software and host.maps_in_place else set()
 
 
 AnyDevice: TypeAlias = Device | str | None  # arguments of `checked_device`

@@ -2,42 +2,60 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from wgslice.dtypes import DType
 from wgslice.errors import named
-from wgslice.gpu.device import WRAPPED, Device, check_usable, describe_buffer
-from wgslice.gpu.host import as_buffer, as_encoder, owner_of, type_name
-from wgslice.gpu.protocols import Buffer, Texture
+from wgslice.gpu.adapter import devices_in_use
+from wgslice.gpu.device import (
+    WRAPPED,
+    AnyDevice,
+    Device,
+    check_usable,
+    checked_device,
+    describe_buffer,
+    is_elsewhere,
+)
+from wgslice.gpu.hosts import found_by
+from wgslice.gpu.hosts.webgpu import WebGPU
+from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.sink import sink
+from wgslice.gpu.stand_ins import is_given_out
 from wgslice.layout import Layout, whole_words
 
-WATCHED = "_wgslice_watched"  # the attribute of a wgpu.GPUBuffer that `is_watched` reads
 
-
-def owning_device(handle: Buffer | Texture) -> Device:
-    """Return the device of a buffer or texture, which may be lost."""
-    owner = owner_of(handle)
+def owning_device(host: WebGPU, handle: Any, device: AnyDevice = None) -> Device:
+    """Return the device of a buffer or texture, which may be lost: a given one, or the host's only one."""
+    if device is not None:
+        return checked_device(device)
+    owner = host.owner_of(handle)
+    if owner is None:
+        candidates = [each for each in devices_in_use if host.as_device(each) is not None]
+        if len(candidates) != 1:
+            raise ValueError(
+                f"{host.type_name(handle)} does not tell its device, and {len(candidates)} are in use: give "
+                "device=, a Device, which Device.wrap makes of your program's"
+            )
+        owner = candidates[0]
     return getattr(owner, WRAPPED, None) or Device.wrap(owner)
 
 
-def checked_buffer(value: Any, remedy: str) -> Buffer:
-    """Return the buffer that a value is; raise TypeError if it is none."""
-    buffer = as_buffer(value)
+def checked_buffer(value: Any, remedy: str) -> tuple[WebGPU, Buffer]:
+    """Return the host of a buffer, and what stands for it; raise TypeError if the value is none."""
+    host, buffer = found_by("buffer", value)
     if buffer is None:
-        raise TypeError(f"of type {type_name(value)}: must be a wgpu.GPUBuffer; {remedy}")
-    return buffer
+        raise TypeError(f"of type {host.type_name(value)}: must be a wgpu.GPUBuffer; {remedy}")
+    return host, buffer
 
 
 def checked_encoder(device: Device, value: Any, *, or_pass: bool = False) -> Any:
     """Return the command encoder of the device, or the compute pass if that is accepted, that a value is."""
-    encoder = as_encoder(value, or_pass=or_pass)
+    encoder = device.host.as_encoder(value, or_pass=or_pass)
     if encoder is None:
         kinds = "a wgpu.GPUCommandEncoder" + " or an open wgpu.GPUComputePassEncoder" * or_pass
-        raise TypeError(f"encoder is of type {type_name(value)}: must be {kinds}")
-    if owner_of(encoder) is not device.wgpu_device:
+        raise TypeError(f"encoder is of type {device.host.type_name(value)}: must be {kinds}")
+    if is_elsewhere(device, encoder):
         raise ValueError(f"the command encoder is not on {device}: create it on that device")
     return encoder
 
@@ -48,9 +66,9 @@ def check_alive(device: Device, buffer: Buffer) -> None:
 
 
 def check_still_alive(device: Device, buffer: Buffer) -> None:
-    """Raise if a buffer has been destroyed; checks it once, then watches its `destroy`."""
-    if not is_watched(buffer) and sink().check_alive(device, buffer):
-        watch(buffer)
+    """Raise if a buffer has been destroyed, as only the user can to whom it was given."""
+    if is_given_out(buffer) and not device.host.is_known_alive(buffer) and sink().check_alive(device, buffer):
+        device.host.watch(buffer)
 
 
 def check_given(
@@ -67,32 +85,13 @@ def check_given(
 
 def check_bound(device: Device, buffers: Iterable[tuple[str, Buffer]]) -> None:
     """Raise, with a buffer's name, if one that a bind group has was destroyed or is mapped."""
-    changed = [each for each in buffers if not is_watched(each[1]) or each[1].map_state != "unmapped"]
+    is_known_alive = device.host.is_known_alive
+    changed = [
+        each
+        for each in buffers
+        if is_given_out(each[1]) and not (is_known_alive(each[1]) and each[1].map_state == "unmapped")
+    ]
     check_given(device, changed, check_still_alive)
-
-
-def is_watched(buffer: Buffer) -> bool:
-    """Whether a buffer has been found alive, and has not been destroyed since."""
-    return getattr(buffer, WATCHED, False)
-
-
-def watch(buffer: Any) -> None:
-    """Mark a buffer as watched until it is destroyed."""
-    reference = weakref.ref(buffer)
-    previous = vars(buffer).get("destroy")  # replaced by another package, or by this function
-
-    def destroy() -> None:
-        known = reference()
-        if known is None:
-            return
-        setattr(known, WATCHED, False)
-        if previous is None:
-            type(known).destroy(known)
-        else:
-            previous()
-
-    setattr(buffer, WATCHED, True)
-    buffer.destroy = destroy  # of this object alone
 
 
 def check_fits(buffer: Buffer, layout: Layout, dtype: DType) -> None:

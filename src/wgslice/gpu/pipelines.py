@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import lru_cache, partial
 from threading import Lock
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -11,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from wgslice.gpu.host import lease_class, make_bind_group, submit, translated_errors
+from wgslice.gpu.hosts.webgpu import WebGPU
 from wgslice.gpu.protocols import (
     COMPUTE_STAGE,
     BindGroup,
@@ -23,6 +24,7 @@ from wgslice.gpu.protocols import (
     Pipeline,
     Place,
 )
+from wgslice.gpu.stand_ins import Lease
 from wgslice.plans.choose import Dispatched
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import INSERTING, OF_WINDOWS, SCATTERING, TABLES, WIDEST_NBYTES, Kernel
@@ -103,13 +105,13 @@ BoundCommand: TypeAlias = BoundDispatch | tuple[Clear | BufferCopies | TextureCo
 class Pipelines:
     """Caches of pipelines by kernel and constants, of blocks and constants by value, of commands by plan."""
 
-    def __init__(self, wgpu_device: GPUDevice) -> None:
+    def __init__(self, host: WebGPU, wgpu_device: GPUDevice, calls: AbstractContextManager[None]) -> None:
+        self.host = host
         self.wgpu_device = wgpu_device
+        self.calls = calls  # around those of the host
         self.layout = lru_cache(maxsize=MAX_LAYOUTS)(partial(bind_group_layout, wgpu_device))
         self.probe_layout = self.layout(READ)
-        self.module = lru_cache(maxsize=len(Kernel))(
-            lambda label, code: wgpu_device.create_shader_module(label=label, code=code)
-        )
+        self.module = lru_cache(maxsize=len(Kernel))(partial(host.create_module, wgpu_device))
         self.pipeline = lru_cache(maxsize=MAX_PIPELINES)(self._make_pipeline)
         self.uniform_buffer = lru_cache(maxsize=MAX_UNIFORM_BUFFERS)(
             partial(wgpu_device.create_buffer_with_data, usage=BufferUsage.UNIFORM)
@@ -122,7 +124,7 @@ class Pipelines:
         """Return a plan's commands, made on first use and kept as long as the plan."""
         found = self.commands.get(plan)
         if found is None:
-            with translated_errors:
+            with self.calls:
                 found = tuple(
                     step
                     if isinstance(step, Clear | BufferCopies | TextureCopy)
@@ -134,7 +136,7 @@ class Pipelines:
 
     def bind_all(self, commands: Sequence[Command], places: Sequence[Place]) -> list[BoundCommand]:
         """Make the bind groups of commands whose buffers are at `places`, indexed by memory."""
-        with translated_errors:
+        with self.calls:
             return [
                 self.bind(each, places) if isinstance(each, Bound) else (each, places) for each in commands
             ]
@@ -145,12 +147,12 @@ class Pipelines:
         for number, memory, offset_nbytes, nbytes in command.bindings:
             buffer, base = places[memory]
             ranges.append(BoundRange(number, buffer, base + offset_nbytes, nbytes))
-        bind_group = make_bind_group(self.wgpu_device, command.layout, ranges)
+        bind_group = self.host.make_bind_group(self.wgpu_device, command.layout, ranges)
         return BoundDispatch(command.pipeline, bind_group, command.workgroups)
 
     def probe(self, buffer: Buffer) -> None:
         """Make an unused bind group: an invalid buffer raises here, and would abort in a submission."""
-        make_bind_group(self.wgpu_device, self.probe_layout, [BoundRange(0, buffer, 0, 4)])
+        self.host.check_alive(self.wgpu_device, self.probe_layout, buffer)
 
     def bound(self, call: KernelCall) -> Bound:
         """Return the pipeline and the constant buffers of a call."""
@@ -187,10 +189,10 @@ class Pipelines:
         encoder = self.wgpu_device.create_command_encoder()
         compute_pass = encoder.begin_compute_pass()
         compute_pass.set_pipeline(command.pipeline)
-        compute_pass.set_bind_group(0, make_bind_group(self.wgpu_device, command.layout, ranges))
+        compute_pass.set_bind_group(0, self.host.make_bind_group(self.wgpu_device, command.layout, ranges))
         compute_pass.dispatch_workgroups(0, 0, 0)
         compute_pass.end()
-        submit(self.wgpu_device, encoder)
+        self.host.submit(self.wgpu_device, encoder)
 
     def _table(self, content: Content) -> Buffer:
         """Return the buffer of an owner's table, shared by plans."""
@@ -302,23 +304,23 @@ class BufferPool:
         self.in_use: set[Buffer] = set()
         self.lock = Lock()
 
-    def lease(self, buffer: Buffer) -> Buffer:
-        """Return a second handle of a buffer, which gives it back when it is dropped."""
+    def lease(self, wgpu_device: GPUDevice, buffer: Buffer) -> Buffer:
+        """Return a lease of a buffer, which gives it back when it is dropped."""
         self.in_use.add(buffer)
-        return lease_class()(buffer, self.end_lease)
+        return cast("Buffer", Lease(wgpu_device, buffer, self.end_lease))
 
-    def end_lease(self, buffer: Buffer, handle: Buffer) -> None:
-        """Take a buffer back whose second handle is dropped."""
-        self.give(buffer, is_exposed(handle))
+    def end_lease(self, buffer: Buffer, lease: Lease) -> None:
+        """Take a buffer back whose lease is dropped."""
+        self.give(buffer, is_given_out=lease.is_given_out)
 
-    def give(self, buffer: Buffer, exposed: bool) -> None:
-        """Keep an unreferenced buffer for reuse; free it if it was exposed, or another call holds the lock.
+    def give(self, buffer: Buffer, *, is_given_out: bool) -> None:
+        """Keep an unreferenced buffer for reuse; free it if it was given out, or another call holds the lock.
 
         Called when the last reference is dropped, which the garbage collector may do in any thread and
         during these methods, so that waiting for the lock could deadlock.
         """
         self.in_use.discard(buffer)
-        if exposed or buffer.size > self.max_nbytes or not self.lock.acquire(blocking=False):
+        if is_given_out or buffer.size > self.max_nbytes or not self.lock.acquire(blocking=False):
             return
         try:
             self.buffers.append(buffer)
@@ -346,23 +348,6 @@ class BufferPool:
         while self.nbytes > max_nbytes:
             self.nbytes -= self.buffers.pop(0).size
         return self.nbytes < before
-
-
-def hidden(buffer: Any) -> Buffer:
-    """Mark a buffer as referenced by this package only, until it is `exposed`."""
-    buffer._exposed = False
-    return cast("Buffer", buffer)
-
-
-def exposed(buffer: Any) -> Buffer:
-    """Mark a buffer as available to the user, who may keep or destroy it."""
-    buffer._exposed = True
-    return cast("Buffer", buffer)
-
-
-def is_exposed(buffer: Buffer) -> bool:
-    """Whether the user may have a reference to a buffer."""
-    return getattr(buffer, "_exposed", True)
 
 
 def max_reused_nbytes() -> int:

@@ -7,12 +7,13 @@ from functools import lru_cache, partial
 from typing import NamedTuple, TypeAlias
 
 from wgslice.errors import named
+from wgslice.gpu.adapter import check_process
 from wgslice.gpu.device import Device, check_usable
 from wgslice.gpu.handles import check_alive
-from wgslice.gpu.host import check_process, copy_rows, copy_texels, translated_errors
 from wgslice.gpu.pipelines import BoundCommand, BoundDispatch
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, ComputePass, Pipeline, Place, Region
 from wgslice.gpu.sink import BoundPlan, sink
+from wgslice.gpu.stand_ins import handle_of
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_anew, plan_copy, planned
 from wgslice.plans.plan import Plan, Planner
@@ -116,7 +117,7 @@ class Recorder:
 
     def record(self, commands: Sequence[BoundCommand]) -> None:
         """Record commands in order."""
-        with translated_errors:
+        with self.device.calls:
             for command in commands:
                 if isinstance(command, BoundDispatch):
                     self.compute_pass = self.compute_pass or self.encoder.begin_compute_pass()
@@ -132,7 +133,7 @@ class Recorder:
     def end(self) -> CommandEncoder:
         """End the open compute pass, if any, and return the encoder."""
         if self.compute_pass is not None:
-            with translated_errors:
+            with self.device.calls:
                 self.compute_pass.end()
             self.compute_pass = self.pipeline = None
         return self.encoder
@@ -143,19 +144,20 @@ class Recorder:
 
     def _copy(self, command: Clear | BufferCopies | TextureCopy, places: Sequence[Place]) -> None:
         """Record a clear, buffer copies, or a texture copy."""
+        host = self.device.host
         if isinstance(command, BufferCopies):
             sides = places[command.reads], places[command.writes]
-            copy_rows(self.encoder, sides, command.offsets.tolist(), command.nbytes, not self.copies)
+            host.copy_rows(self.encoder, sides, command.offsets.tolist(), command.nbytes, not self.copies)
             self.copies = True
         elif isinstance(command, Clear):
             target, base = places[command.writes]
-            self.encoder.clear_buffer(target, base + command.offset_nbytes, command.nbytes)
+            self.encoder.clear_buffer(handle_of(target), base + command.offset_nbytes, command.nbytes)
         else:
             assert self.region is not None
             writes = command.writes is Memory.TEXTURE
             buffer, base = places[command.reads if writes else command.writes]
             rows = base + command.offset_nbytes, command.row_nbytes, command.image_rows
-            copy_texels(self.encoder, self.region, buffer, rows, command.size, writes=writes)
+            host.copy_texels(self.encoder, self.region, buffer, rows, command.size, writes=writes)
 
 
 def run_copy(device: Device, copy: BoundCopy, encoder: CommandEncoder | None = None) -> None:

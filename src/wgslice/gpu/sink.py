@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.errors import CaptureRefused, OutOfDeviceMemory
-from wgslice.gpu.device import TENSOR_USAGES, Device, buffer_nbytes
-from wgslice.gpu.host import check_process, check_texture_valid, translated_errors
-from wgslice.gpu.pipelines import BoundCommand, exposed
-from wgslice.gpu.placeholder import Placeholder
+from wgslice.gpu.adapter import check_process
+from wgslice.gpu.device import TENSOR_USAGES, Device, buffer_nbytes, leased
+from wgslice.gpu.pipelines import BoundCommand
 from wgslice.gpu.protocols import Buffer, CommandEncoder, Place, Texture
+from wgslice.gpu.stand_ins import Placeholder, given_out
 from wgslice.layout import whole_words
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import PATTERN_NBYTES, UPLOAD_CHUNK_NBYTES
@@ -41,7 +41,9 @@ class Sink:
 
     def create_buffer(self, device: Device, nbytes: int, *, zeroed: bool = True) -> Buffer:  # noqa: ARG002
         """Make a zeroed buffer for tensors of at least `nbytes`; listed calls rely on zeros if `zeroed`."""
-        return device.new_buffer(checked_nbytes(device, nbytes), device.tensor_usages)
+        return leased(
+            device.wgpu_device, device.new_buffer(checked_nbytes(device, nbytes), device.tensor_usages)
+        )
 
     def reused_buffer(self, device: Device, nbytes: int, *, zeroed: bool = False) -> Buffer:
         """Make a buffer for a tensor, of any content unless `zeroed`, with zeros after the `nbytes`.
@@ -73,7 +75,7 @@ class Sink:
 
     def constant(self, device: Device, values: NDArray[Any], count: int = 1) -> Buffer:
         """Return a buffer of few values `count` times that is never written; equal values share one."""
-        with suppress(OutOfDeviceMemory), translated_errors:
+        with suppress(OutOfDeviceMemory), device.calls:
             return device.pipelines.constant(values.tobytes(), count)
         data = repeated(values, count)
         buffer = self.create_buffer(device, data.size)  # which frees buffers that are kept for reuse
@@ -112,20 +114,20 @@ class Sink:
 
     def check_alive(self, device: Device, buffer: Buffer) -> bool:
         """Raise if a buffer has been destroyed or its device is lost; return whether calls run."""
-        with translated_errors:
+        with device.calls:
             device.pipelines.probe(buffer)
         return True
 
-    def check_texture_alive(self, texture: Texture) -> None:
+    def check_texture_alive(self, device: Device, texture: Texture) -> None:
         """Raise if a texture has been destroyed or its device is lost."""
-        with translated_errors:
-            check_texture_valid(texture)
+        with device.calls:
+            device.host.check_texture_alive(device.wgpu_device, texture)
 
     def keep(self, device: Device, buffers: Iterable[Buffer]) -> None:
         """Reuse buffers for no other tensors: commands use them that the caller submits at any time."""
         with device.mapping_lock:
             for buffer in buffers:
-                exposed(buffer)
+                given_out(buffer)
 
     def check_runs(self, what: str) -> None:
         """Raise CaptureRefused, naming a step that needs the GPU, if calls do not run."""
@@ -220,7 +222,7 @@ class Listing(Sink):
         """Check nothing."""
         return False
 
-    def check_texture_alive(self, texture: Texture) -> None:
+    def check_texture_alive(self, device: Device, texture: Texture) -> None:
         """Check nothing."""
 
     def keep(self, device: Device, buffers: Iterable[Buffer]) -> None:

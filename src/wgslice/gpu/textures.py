@@ -10,17 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.arguments import Integers, integers
-from wgslice.gpu.device import Device
+from wgslice.gpu.adapter import check_process
+from wgslice.gpu.device import AnyDevice, Device, is_elsewhere
 from wgslice.gpu.handles import check_given, owning_device
-from wgslice.gpu.host import (
-    as_texture,
-    check_mappings_on_destroy,
-    check_process,
-    copy_texels,
-    owner_of,
-    translated_errors,
-    type_name,
-)
+from wgslice.gpu.hosts import found_by
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, Place, Region, Texture, TextureUsage
 from wgslice.gpu.recording import BoundCopy, BoundLayout, Recorder, place
 from wgslice.gpu.sink import sink
@@ -42,12 +35,12 @@ from wgslice.plans.textures import (
 )
 
 
-def checked_texture(value: Any) -> tuple[Texture, Device]:
+def checked_texture(value: Any, device: AnyDevice = None) -> tuple[Texture, Device]:
     """Return the texture that a caller's value is, and its device; raise TypeError if it is none."""
-    texture = as_texture(value)
+    host, texture = found_by("texture", value)
     if texture is None:
-        raise TypeError(f"texture is of type {type_name(value)}: must be a wgpu.GPUTexture")
-    return texture, owning_device(texture)
+        raise TypeError(f"texture is of type {host.type_name(value)}: must be a wgpu.GPUTexture")
+    return texture, owning_device(host, texture, device)
 
 
 def describe_texture(texture: Texture) -> str:
@@ -87,9 +80,9 @@ def check_region(device: Device, region: Region, side: TextureSide) -> None:
     """Raise ValueError if wgpu would reject a copy between a region and a buffer of the device."""
     check_process()
     size, texels, writes, _ = side
-    texture, origin, mip_level, _ = region
+    texture, origin, mip_level, aspect = region
     name = describe_texture(texture)
-    if owner_of(texture) is not device.wgpu_device:
+    if is_elsewhere(device, texture):
         raise ValueError(f"{name} is not on {device}: make the tensor on the texture's device")
     usage = "COPY_DST" if writes else "COPY_SRC"
     if not texture.usage & getattr(TextureUsage, usage):
@@ -114,6 +107,9 @@ def check_region(device: Device, region: Region, side: TextureSide) -> None:
     fault = opengl_fault(texture, origin, texels, writes) if device.adapter.backend == "OpenGL" else None
     if fault is not None:
         raise ValueError(f"{name}: wgpu on OpenGL {fault}; use an adapter of another backend")
+    fault = device.host.texture_fault(texture, aspect)
+    if fault is not None:
+        raise ValueError(f"{name}: {device} {fault}")
     if not texels.is_color and (origin[:2], size[:2]) != ((0, 0), extent[:2]):
         raise ValueError(
             f"origin {origin} and size {size}: WebGPU copies depth and stencil whole, from (0, 0) the "
@@ -137,10 +133,10 @@ def opengl_fault(texture: Texture, origin: Extent, texels: Texels, writes: bool)
     return None
 
 
-def check_texture_alive(texture: Texture) -> None:
+def check_texture_alive(device: Device, texture: Texture) -> None:
     """Raise if a texture has been destroyed or its device is lost: a submission would abort."""
     try:
-        sink().check_texture_alive(texture)
+        sink().check_texture_alive(device, texture)
     except ValueError:
         raise ValueError(f"{describe_texture(texture)} has been destroyed: make it again") from None
 
@@ -196,7 +192,7 @@ def record_texture_copy(
     """Record a copy between a checked region and a tensor into the encoder, or a new one for None."""
     if not tensor.fresh:
         check_given(device, [("input" if side.writes else "output", tensor.buffer)], check)
-    check_texture_alive(region.texture)
+    check_texture_alive(device, region.texture)
     recorder = Recorder(device, encoder, region)
     if tensor.layout.size:
         for plan, places in placed_plans(device, tensor, side, new_staging):
@@ -204,10 +200,10 @@ def record_texture_copy(
     return recorder
 
 
-def check_readable(region: Region, side: TextureSide) -> None:
+def check_readable(device: Device, region: Region, side: TextureSide) -> None:
     """Raise if texels cannot be read back: in a captured call, or of a destroyed texture or lost device."""
     sink().check_runs(f"{prod(side.size) * side.texels.nbytes} bytes are read back")
-    check_texture_alive(region.texture)
+    check_texture_alive(device, region.texture)
 
 
 def begin_reading(device: Device, region: Region, size: Extent, texels: Texels) -> Readback:
@@ -215,8 +211,8 @@ def begin_reading(device: Device, region: Region, size: Extent, texels: Texels) 
     nbytes = padded_rows(size, texels).stop * texels.dtype.itemsize
     readback = Readback(device, max(nbytes, STAGING_NBYTES))
     encoder, places = device.new_encoder(), (0, padded_nbytes(size[0], texels), size[1])
-    with translated_errors:
-        copy_texels(encoder, region, readback.staging, places, size, writes=False)
+    with device.calls:
+        device.host.copy_texels(encoder, region, readback.staging, places, size, writes=False)
     readback.submit(encoder, slice(0, nbytes))
     return readback
 
@@ -240,7 +236,7 @@ def map_texels(device: Device, region: Region, side: TextureSide) -> NDArray[Any
             f"rows padded to {ROW_NBYTES} bytes have {nbytes}: {device} allows buffers of at most "
             f"{device.largest_buffer_nbytes}; map smaller regions"
         )
-    check_mappings_on_destroy(device.wgpu_device, device.staging.in_use)
+    device.host.guard_mappings(device.wgpu_device, device.staging.in_use)
     return texels_in(begin_reading(device, region, size, texels).mapped_array(), size, texels)
 
 

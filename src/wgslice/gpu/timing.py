@@ -10,7 +10,6 @@ import numpy as np
 
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import TIMESTAMPS, AnyDevice, Device, checked_device, timings
-from wgslice.gpu.host import submit, timestamp_period_ns, translated_errors
 from wgslice.gpu.protocols import BufferUsage
 from wgslice.gpu.sink import sink
 from wgslice.gpu.transfer import download
@@ -65,9 +64,9 @@ class timed:  # noqa: N801 -- reads as a function where it is used
         self.seconds = 0.0
         with named("timed"):
             self.device = checked_device(device)
-            features = self.device.wgpu_device.features
-        on_gpu = TIMESTAMPS in features and hasattr(self.device.wgpu_device, "create_query_set")
-        self.clock = "gpu" if on_gpu else "host"
+            wgpu_device = self.device.wgpu_device
+        self._period_ns = self.device.host.timestamp_period_ns(wgpu_device)
+        self.clock = "gpu" if TIMESTAMPS in wgpu_device.features and self._period_ns else "host"
         self._begun_s: float | None = None
         self._queries: Any = None
 
@@ -107,9 +106,9 @@ class timed:  # noqa: N801 -- reads as a function where it is used
     def _stamp(self, which: str, number: int) -> None:
         """Submit a pass that writes a timestamp."""
         encoder: Any = self.device.new_encoder()
-        with translated_errors:
+        with self.device.calls:
             encoder.begin_compute_pass(timestamp_writes={"query_set": self._queries, which: number}).end()
-            submit(self.device.wgpu_device, encoder)
+            self.device.host.submit(self.device.wgpu_device, encoder)
 
     def _read_s(self) -> float:
         """Wait for both timestamps, and return the seconds between them."""
@@ -119,4 +118,4 @@ class timed:  # noqa: N801 -- reads as a function where it is used
         encoder.resolve_query_set(self._queries, 0, 2, buffer, 0)
         ticks = np.empty(2, np.uint64)
         download(self.device, buffer, 0, ticks.view(np.uint8), encoder)
-        return int(ticks[1] - ticks[0]) * timestamp_period_ns(self.device.wgpu_device) * 1e-9
+        return int(ticks[1] - ticks[0]) * (self._period_ns or 0) * 1e-9

@@ -14,26 +14,12 @@ from numpy.typing import NDArray
 
 from wgslice.dtypes import DType
 from wgslice.errors import named
+from wgslice.gpu.adapter import check_process
 from wgslice.gpu.device import Device
-from wgslice.gpu.host import (
-    Pending,
-    begin_mapping,
-    begin_work,
-    check_loop,
-    check_loss,
-    check_mappings_on_destroy,
-    check_process,
-    end_mapping,
-    end_mapping_of_tensor,
-    follow_running_loop,
-    mapped_bytes,
-    new_promise,
-    set_map_state,
-    translated_errors,
-)
-from wgslice.gpu.pipelines import is_exposed
+from wgslice.gpu.hosts.webgpu import Pending
 from wgslice.gpu.protocols import Buffer, BufferUsage, BytesCopy, CommandEncoder
 from wgslice.gpu.sink import sink
+from wgslice.gpu.stand_ins import is_given_out
 from wgslice.layout import whole_words
 from wgslice.plans.profiles import STAGING_NBYTES
 
@@ -41,9 +27,9 @@ from wgslice.plans.profiles import STAGING_NBYTES
 class Readback:
     """A staging buffer of the device, and bytes on their way through it."""
 
-    def __init__(self, device: Device, nbytes: int, promise: Any = None) -> None:
+    def __init__(self, device: Device, nbytes: int, *, awaited: bool = False) -> None:
         self.device = device
-        self.promise = promise  # a wgpu.GPUPromise that is settled when the bytes have arrived
+        self.awaited = awaited  # by a task of an event loop, or not
         size = whole_words(nbytes)
         usage = BufferUsage.MAP_READ | BufferUsage.COPY_DST
         self.staging = device.staging.take(size) or device.new_buffer(size, usage)
@@ -61,29 +47,27 @@ class Readback:
         """Submit commands that write a part of the staging buffer; any thread may wait for it."""
         self.part = part
         self.device.submit(encoder, copy)
-        self.mapping = Pending(self.device.wgpu_device, self.promise)
-        set_map_state(self.staging, "pending")
-        try:
-            with translated_errors:
-                begin_mapping(self.staging, mapped_nbytes(part), self.mapping)
-        except ValueError:  # a lost device has destroyed its buffers
-            check_loss(self.device.is_lost)
-            raise
+        self.mapping = begin_mapping(self.device, self.staging, mapped_nbytes(part), awaited=self.awaited)
 
     def wait(self) -> NDArray[np.uint8]:
         """Wait for the bytes, and return a view of them, which dangles once they are unmapped."""
-        with translated_errors:
-            self.mapping.wait(self.device.is_lost)
-            mapped = mapped_bytes(self.staging, mapped_nbytes(self.part))
+        with self.device.calls:
+            self.mapping.wait()
+            mapped = self.device.host.mapped_bytes(self.staging, mapped_nbytes(self.part))
         return np.frombuffer(mapped, np.uint8)[self.part]
 
     def end(self) -> None:
         """Unmap the bytes and return the staging buffer to the device."""
         self.unmap()
-        self.device.staging.give(self.staging, exposed=False)
+        self.device.staging.give(self.staging, is_given_out=False)
 
     def mapped_array(self) -> NDArray[np.uint8]:
         """Wait for the bytes, and return a read-only array of them, mapped until all views are dropped."""
+        if not self.device.host.maps_in_place:
+            with self.read() as data:
+                copied = data.copy()
+            copied.flags.writeable = False
+            return copied
         base = MappedBytes(self.wait())
         finalize(base, self.end_or_drop).atexit = False
         self.device.staging.in_use.add(self.staging)
@@ -108,11 +92,22 @@ class Readback:
     def unmap(self) -> None:
         """Unmap the bytes."""
         try:
-            end_mapping(self.staging)
+            with self.device.calls:
+                self.device.host.end_mapping(self.staging)
         except ValueError:  # a lost device has destroyed its buffers
-            check_loss(self.device.is_lost)
+            self.device.host.check_loss(self.device.is_lost)
             raise
-        set_map_state(self.staging, "unmapped")
+
+
+def begin_mapping(device: Device, buffer: Buffer, nbytes: int, *, awaited: bool = False) -> Pending:
+    """Begin to map the first bytes of a buffer after all submitted work."""
+    try:
+        with device.calls:
+            host, wgpu_device = device.host, device.wgpu_device
+            return host.begin_mapping(wgpu_device, buffer, nbytes, device.is_lost, awaited=awaited)
+    except ValueError:  # a lost device has destroyed its buffers
+        device.host.check_loss(device.is_lost)
+        raise
 
 
 class MappedBytes:
@@ -120,7 +115,6 @@ class MappedBytes:
 
     def __init__(self, data: NDArray[np.uint8]) -> None:
         self.__array_interface__ = data.__array_interface__
-        self.data = data  # which a host may have copied from mapped memory
 
 
 def mapped_nbytes(part: slice) -> int:
@@ -155,7 +149,7 @@ def download(
     The commands of `encoder` run first, in the submission of the first chunk's copy.
     """
     sink().check_runs(f"{into.size} bytes are read back")
-    if device.maps_tensors and buffer.usage & BufferUsage.MAP_READ and not is_exposed(buffer):
+    if device.maps_tensors and buffer.usage & BufferUsage.MAP_READ and not is_given_out(buffer):
         if encoder is None:
             device.flush()  # no mapping waits for what the queue holds (wgpu issue 5173)
         else:
@@ -187,24 +181,24 @@ def read_in_place(device: Device, buffer: Buffer, offset_nbytes: int, into: NDAr
     It cannot while work on it is pending that another thread has submitted meanwhile, and is not where the
     user may submit such work.
     """
-    stop = offset_nbytes + into.size
-    with translated_errors:
-        begin_work(device.wgpu_device).wait(device.is_lost)
+    stop, host = offset_nbytes + into.size, device.host
+    with device.calls:
+        host.begin_work(device.wgpu_device, device.is_lost).wait()
         with device.mapping_lock:
-            if is_exposed(buffer):
+            if is_given_out(buffer):
                 return False
-            mapping = Pending(device.wgpu_device)
+            mapping = begin_mapping(device, buffer, whole_words(stop))
             try:
-                begin_mapping(buffer, whole_words(stop), mapping)
                 if not mapping.is_over():
                     return False
-                mapping.wait(device.is_lost)  # raises if it has failed
-                data = np.frombuffer(mapped_bytes(buffer, whole_words(stop)), np.uint8)
+                mapping.wait()  # raises if it has failed
+                data = np.frombuffer(host.mapped_bytes(buffer, whole_words(stop)), np.uint8)
                 into[...] = data[offset_nbytes:stop]
                 return True
             finally:
                 if not mapping.failure:
-                    end_mapping_of_tensor(buffer)
+                    with suppress(host.refusals):  # of a lost device
+                        host.end_mapping(buffer)
 
 
 class ArrayPromise(Awaitable[NDArray[Any]]):
@@ -277,19 +271,10 @@ class ArrayPromise(Awaitable[NDArray[Any]]):
                 return error_callback(error)
             return callback(array)
 
-        readback = self._readback
-        check_loop(readback.promise)
-        promise = readback.promise.then(settled, settled, title)
-        readback.device.poller.follow(readback.mapping, readback.device.is_lost)
-        return promise
+        return self._readback.mapping.then(settled, title)
 
     def __await__(self) -> Generator[Any, None, NDArray[Any]]:
-        readback = self._readback
-        follow_running_loop(readback.promise)
-        with suppress(RuntimeError):  # of a lost device, which `sync_wait` raises as DeviceLostError
-            if not readback.mapping.is_done_soon():
-                readback.device.poller.follow(readback.mapping, readback.device.is_lost)
-            yield from readback.promise.__await__()
+        yield from self._readback.mapping.__await__()
         return self.sync_wait()
 
 
@@ -304,8 +289,7 @@ def begin_download(
     """Begin to read an array back, as `download` with a staging buffer for all of it."""
     nbytes = prod(shape) * dtype.itemsize
     sink().check_runs(f"{nbytes} bytes are read back")
-    check_mappings_on_destroy(device.wgpu_device, device.staging.in_use)
-    promise = new_promise("numpy_async")
-    readback = Readback(device, max(offset_nbytes % 4 + nbytes, STAGING_NBYTES), promise)
+    device.host.guard_mappings(device.wgpu_device, device.staging.in_use)
+    readback = Readback(device, max(offset_nbytes % 4 + nbytes, STAGING_NBYTES), awaited=True)
     readback.begin(buffer, nbytes, offset_nbytes, encoder)
     return ArrayPromise(readback, shape, dtype)

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from wgslice.arguments import checked_shape
 from wgslice.dtypes import DType
 from wgslice.gpu.handles import check_alive, check_given, check_still_alive
-from wgslice.gpu.pipelines import is_exposed
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import Copy, run_copies
 from wgslice.gpu.sink import sink
+from wgslice.gpu.stand_ins import is_given_out
 from wgslice.layout import Layout
 from wgslice.layout_rules import (
     Segment,
@@ -56,11 +56,11 @@ class Copies:
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         if kind is not None:
             return
-        checked: set[Buffer] = set()  # only exposed buffers can be destroyed by the user
+        checked: set[Buffer] = set()
         for number, source in enumerate(self.sources):
             if source.memory in checked:
                 continue
-            if not checked or source.device is not self.device or is_exposed(source.memory):
+            if not checked or source.device is not self.device or is_given_out(source.memory):
                 check = check_still_alive if checked else check_alive  # which also finds a lost device
                 checked.add(source.memory)
                 check_given(self.device, [(self.name.format(number), source.memory)], check)

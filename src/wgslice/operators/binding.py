@@ -112,7 +112,7 @@ def buffer_and_offset(binding: Buffer | tuple[Buffer, SupportsIndex]) -> tuple[B
     pair: Any = binding if isinstance(binding, tuple) and len(binding) == 2 else (binding, 0)
     given, offset = pair
     remedy = "or a Tensor, which asarray(array) makes, or a tuple of a buffer and a byte offset"
-    return checked_buffer(given, remedy), offset
+    return checked_buffer(given, remedy)[1], offset
 
 
 class BindingSlot:

@@ -281,7 +281,7 @@ class CompiledTextureCopy:
             if isinstance(texture, tuple) and len(texture) == 2:
                 origin = checked_corner("origin", texture[1], 0)
                 texture = texture[0]
-            texture, _ = checked_texture(texture)
+            texture, _ = checked_texture(texture, self.device)
             if texture.format != described.format:
                 raise ValueError(f"format {texture.format}: compiled for {described.format}")
             sizes = described.tensor.sizes

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from wgslice.arguments import Integers, integer
 from wgslice.dtypes import DType
 from wgslice.errors import public
-from wgslice.gpu.device import Device
+from wgslice.gpu.device import AnyDevice, Device
 from wgslice.gpu.handles import check_alive
 from wgslice.gpu.protocols import Buffer, Region, Texture
 from wgslice.gpu.recording import BoundLayout
@@ -63,6 +63,7 @@ def from_texture(
     size: Integers | None = None,
     mip_level: SupportsIndex = 0,
     aspect: Aspect = "all",
+    device: AnyDevice = None,
     out: Tensor | NDArray[Any] | None = None,
 ) -> Tensor | NDArray[Any]:
     """Copy a region of a texture into a tensor, on the GPU.
@@ -81,6 +82,8 @@ def from_texture(
         The level to copy from.
     aspect : {"all", "depth-only", "stencil-only"}
         What to copy of a format with depth and stencil.
+    device : Device or str, optional
+        The texture's, which wgpu's own textures tell; of others by default the only one of their host.
     out : Tensor or numpy.ndarray, optional
         Where to write, of the result's dtype and sizes: a tensor, an array, or a view of either, of any
         strides. An array is filled without a tensor in between.
@@ -120,7 +123,7 @@ def from_texture(
     array([[1, 2],
            [4, 5]], dtype=uint8)
     """
-    device, region, side, shape = source_of(texture, origin, size, mip_level, aspect)
+    device, region, side, shape = source_of(texture, origin, size, mip_level, aspect, device)
     texels = side.texels
     if isinstance(out, np.ndarray):
         check_writeable(out, "out")
@@ -132,7 +135,7 @@ def from_texture(
         if out.shape != shape:
             raise ValueError(f"out has sizes {out.shape}: must be {shape}")
     if isinstance(out, np.ndarray):
-        check_readable(region, side)
+        check_readable(device, region, side)
         if out.size:
             read_texels(device, region, side, out)
         return out
@@ -149,6 +152,7 @@ def map_texture(
     size: Integers | None = None,
     mip_level: SupportsIndex = 0,
     aspect: Aspect = "all",
+    device: AnyDevice = None,
 ) -> NDArray[Any]:
     """Copy a region of a texture into mapped memory, and return a read-only array on that.
 
@@ -164,6 +168,8 @@ def map_texture(
         The level to copy from.
     aspect : {"all", "depth-only", "stencil-only"}
         What to copy of a format with depth and stencil.
+    device : Device or str, optional
+        As of `from_texture`.
 
     Returns
     -------
@@ -198,8 +204,8 @@ def map_texture(
     >>> array.max(), array.strides
     (np.uint8(5), (256, 1))
     """
-    device, region, side, shape = source_of(texture, origin, size, mip_level, aspect)
-    check_readable(region, side)
+    device, region, side, shape = source_of(texture, origin, size, mip_level, aspect, device)
+    check_readable(device, region, side)
     if 0 in shape:
         array = np.empty(shape, side.texels.dtype)
         array.flags.writeable = False
@@ -265,7 +271,7 @@ def copy_to_texture(
             [  1,   2,   3, 255]]], dtype=uint8)
     """
     check_tensor("x", x)
-    texture, device = checked_texture(texture)
+    texture, device = checked_texture(texture, x.device)
     texels = texels_of(texture.format, "all", writes=True)
     check_dtype("x", x.dtype, texture.format, texels)
     check_shape("x", x.shape, texture.format, texels, texture.dimension, alpha)
@@ -291,10 +297,15 @@ def run(device: Device, region: Region, tensor: Tensor, side: TextureSide, *, fr
 
 
 def source_of(
-    texture: Texture, origin: Integers, size: Integers | None, mip_level: SupportsIndex, aspect: Aspect
+    texture: Texture,
+    origin: Integers,
+    size: Integers | None,
+    mip_level: SupportsIndex,
+    aspect: Aspect,
+    given: AnyDevice,
 ) -> tuple[Device, Region, TextureSide, tuple[int, ...]]:
     """Return the device of a texture, the checked region to read, and the sizes of its elements."""
-    texture, device = checked_texture(texture)
+    texture, device = checked_texture(texture, given)
     texels = texels_of(texture.format, aspect, writes=False)
     region = region_of(texture, origin, mip_level, texels)
     extent = rest_of_level(region) if size is None else checked_corner("size", size, 1)

@@ -19,11 +19,10 @@ from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named, public
 from wgslice.gpu.device import AnyDevice, Device, checked_device
 from wgslice.gpu.handles import check_fits
-from wgslice.gpu.host import refused_as_value
 from wgslice.gpu.pipelines import Binding, Content, KernelCall
-from wgslice.gpu.placeholder import Placeholder
 from wgslice.gpu.protocols import Buffer, Place
 from wgslice.gpu.sink import sink
+from wgslice.gpu.stand_ins import Placeholder
 from wgslice.layout import Layout
 from wgslice.packaged import packaged_text
 from wgslice.plans.problem import rebase
@@ -229,7 +228,7 @@ class Loader:
         file = self.document["modules"][pipeline["module"]]
         with (
             named(f"{where}: pipelines[{command['pipeline']}] of {file}"),
-            refused_as_value(self.device.wgpu_device),
+            self.device.host.refused_as_value(self.device.wgpu_device),
         ):
             self.device.pipelines.check(call)
         return Step(call, places)

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.errors import CaptureRefused
-from wgslice.gpu.device import Device
-from wgslice.gpu.host import owner_of
+from wgslice.gpu.device import Device, is_elsewhere
 from wgslice.gpu.pipelines import KernelCall, kernel_call
-from wgslice.gpu.placeholder import Placeholder
 from wgslice.gpu.protocols import Buffer, Place
 from wgslice.gpu.recording import BoundCopy, BoundLayout, place
 from wgslice.gpu.sink import BoundPlan, ListedSubmission, ListedUpload, Listing, placeholder, with_scratch
+from wgslice.gpu.stand_ins import Placeholder
 from wgslice.layout import Layout, whole_words
 from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.plans.plan import Plan
@@ -64,7 +63,7 @@ def lowered_plans(
     """Lower plans to steps; own buffers whose zeros they rely on are cleared first, as are returned ones."""
     device, given = parameters[0].device, {parameter.buffer for parameter in parameters}
     steps = [step for each in recorded for step in steps_of(device, each.plan, each.places)]
-    if any(owner_of(buffer) is not device.wgpu_device for step in steps for buffer, _ in step.places):
+    if any(is_elsewhere(device, buffer) for step in steps for buffer, _ in step.places):
         raise ValueError("the function uses tensors of several devices: copy them with to_device first")
     written = dict.fromkeys([*(buffer for step in steps for buffer in step.written), *returned])
     cleared = [

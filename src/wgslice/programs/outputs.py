@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from weakref import ref
 
 from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.gpu.host import lease_class
-from wgslice.gpu.pipelines import BoundCommand, exposed, hidden, is_exposed
+from wgslice.gpu.pipelines import BoundCommand
 from wgslice.gpu.protocols import Buffer
+from wgslice.gpu.stand_ins import Lease, given_out
 from wgslice.layout import Layout
 from wgslice.programs.parameters import Parameter, Slot, extent_of
 from wgslice.tensors.placed import check_tensor
@@ -50,16 +50,17 @@ class Outputs:
     thread: single operations on lists, dicts, sets and deques are atomic.
     """
 
-    def __init__(self, buffers: Mapping[Buffer, Buffer], free: deque[Outputs]) -> None:
+    def __init__(self, device: Device, buffers: Mapping[Buffer, Buffer], free: deque[Outputs]) -> None:
+        self.device = device
         self.buffers = buffers  # by their placeholders
         self._free = ref(free)  # where it waits for another call
         self._is_retired = False  # no call writes it again
-        # An item for each handle, of which the first is True: one `pop` drops a handle and tells the last.
+        # An item for each lease, of which the first is True: one `pop` drops a lease and tells the last.
         self._held: list[bool] = []
         self._bound: OrderedDict[Hashable, tuple[Commands, Sequence[ref[Any]]]] = OrderedDict()
 
-    def handles(self, *, recorded: bool) -> dict[Buffer, Buffer]:
-        """Return new handles of the buffers, by their placeholders; the last that is dropped frees the set.
+    def leases(self, *, recorded: bool) -> dict[Buffer, Buffer]:
+        """Return new leases of the buffers, by their placeholders; the last that is dropped frees the set.
 
         A set that is `recorded` into commands of a caller is not used again: these may run at any time.
         """
@@ -67,13 +68,17 @@ class Outputs:
             return {}
         IN_USE.add(self)
         self._held = [True] + [False] * (len(self.buffers) - 1)
-        mark, lease, drop = exposed if recorded else hidden, lease_class(), self._drop
-        return {stand_in: mark(lease(each, drop)) for stand_in, each in self.buffers.items()}
+        wgpu_device, drop = self.device.wgpu_device, self._drop
+        made: Any = {stand_in: Lease(wgpu_device, each, drop) for stand_in, each in self.buffers.items()}
+        if recorded:
+            for lease in made.values():
+                given_out(lease)
+        return cast("dict[Buffer, Buffer]", made)
 
-    def _drop(self, buffer: Buffer, handle: Buffer) -> None:
-        """Free the set with its last handle, unless the user may have commands that use a buffer."""
-        if is_exposed(handle):
-            exposed(buffer)
+    def _drop(self, buffer: Buffer, lease: Lease) -> None:
+        """Free the set with its last lease, unless the user may have commands that use a buffer."""
+        if lease.is_given_out:
+            given_out(buffer)
             self._is_retired = True
         if self._held.pop():
             IN_USE.discard(self)  # before another thread can use it again

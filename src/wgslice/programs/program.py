@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from wgslice.errors import fitted, named
 from wgslice.gpu.handles import check_bound, checked_encoder
-from wgslice.gpu.host import translated_errors
 from wgslice.gpu.pipelines import Bound, BoundCommand, BoundDispatch, Command, KernelCall
-from wgslice.gpu.placeholder import Placeholder
 from wgslice.gpu.protocols import Buffer, CommandEncoder, Place
 from wgslice.gpu.recording import BoundCopy, Recorder, plan_and_bind
 from wgslice.gpu.sink import BoundPlan, Capturing, sink, using
+from wgslice.gpu.stand_ins import Placeholder
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.explain import Explanation, Submission
 from wgslice.plans.copy import planned_without
@@ -124,7 +123,7 @@ class Program:
         buffers: Any = self._made
         fits = MAX_FREE * sum(each.size for each in buffers) <= self.device.pool.max_nbytes
         self._free: deque[Outputs] = deque(maxlen=MAX_FREE if fits else 1)
-        self._no_outputs = Outputs({}, self._free)  # of calls that make no buffers
+        self._no_outputs = Outputs(self.device, {}, self._free)  # of calls that make no buffers
 
     def _fills(self, x: Tensor) -> bool:
         """Whether steps can write no byte of a result's buffer besides its elements."""
@@ -275,7 +274,7 @@ class Program:
     def _make(self) -> None:
         """Make the pipelines of the steps and the program's own buffers, unless that is done."""
         if len(self._commands) < len(self._run):
-            with translated_errors:
+            with self.device.calls:
                 self._commands = [
                     self.device.pipelines.bound(command) if isinstance(command, KernelCall) else command
                     for command, _ in self._run
@@ -317,7 +316,7 @@ class Program:
         """Return a call that writes what the function makes into a set of outputs."""
         outputs = self._take_outputs() if self._made else self._no_outputs
         commands = outputs.find(slots) or self._bind(outputs, slots)
-        return self._replay(commands, slots, used, outputs.handles(recorded=recorded), {})
+        return self._replay(commands, slots, used, outputs.leases(recorded=recorded), {})
 
     def _into_targets(
         self, slots: Sequence[Slot], targets: Sequence[Target], used: Used, *, recorded: bool
@@ -349,11 +348,11 @@ class Program:
         commands: Commands,
         slots: Sequence[Slot],
         used: Used,
-        handles: Mapping[Buffer, Buffer],
+        leases: Mapping[Buffer, Buffer],
         written: Mapping[int, Tensor],
     ) -> Replay:
-        """Return a call on what is given and handles of outputs; results that are `written` are given too."""
-        buffers = dict(handles)
+        """Return a call on what is given and leases of outputs; results that are `written` are given too."""
+        buffers = dict(leases)
         for parameter, _, buffer in slots:
             buffers[parameter.buffer] = buffer
         listed = commands.listed
@@ -378,7 +377,9 @@ class Program:
             return self._free.pop()
         made: Any = self._made
         create = partial(sink().reused_buffer, self.device)
-        return Outputs({each: create(each.used_nbytes, zeroed=each.zeroed) for each in made}, self._free)
+        return Outputs(
+            self.device, {each: create(each.used_nbytes, zeroed=each.zeroed) for each in made}, self._free
+        )
 
     def _own_places(self) -> dict[Buffer, Place]:
         """Return the program's own buffers, as far as they are made, by their placeholders."""

@@ -290,6 +290,7 @@ def from_buffer(
     *,
     offset: SupportsIndex = 0,
     strides: Integers | None = None,
+    device: AnyDevice = None,
 ) -> Tensor:
     """View a wgpu buffer as a tensor, without a copy.
 
@@ -307,6 +308,8 @@ def from_buffer(
     strides : sequence of int, optional
         Strides in elements, one per dimension; 0 repeats elements, negative ones go backwards. By default
         those of a packed tensor.
+    device : Device or str, optional
+        The buffer's, which wgpu's own buffers tell; of others by default the only one of their host.
 
     Returns
     -------
@@ -333,8 +336,10 @@ def from_buffer(
            [5, 6, 7]], dtype=int16)
     """
     with named("gpu_buffer"):
-        buffer = checked_buffer(gpu_buffer, "a tensor's is x.buffer, and offset= is the byte to begin at")
-        device = owning_device(buffer)
+        host, buffer = checked_buffer(
+            gpu_buffer, "a tensor's is x.buffer, and offset= is the byte to begin at"
+        )
+        owner = owning_device(host, buffer, device)
     sizes, element = checked_shape(shape), view_dtype(dtype)
     start = checked_offset(offset, element.itemsize)
     layout = Layout.packed(sizes, start)
@@ -343,10 +348,10 @@ def from_buffer(
         if len(steps) != len(sizes):
             raise ValueError(f"{len(steps)} strides for {len(sizes)} dimensions: pass one per dimension")
         layout = Layout.of(sizes, steps, start)
-    check_usable(device, buffer)
+    check_usable(owner, buffer)
     check_fits(buffer, layout, element)
-    check_alive(device, buffer)
-    return Tensor(device, buffer, element, layout)
+    check_alive(owner, buffer)
+    return Tensor(owner, buffer, element, layout)
 
 
 @public()

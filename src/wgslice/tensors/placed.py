@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import named, public
 from wgslice.gpu.device import Device, check_usable
-from wgslice.gpu.handles import check_alive, check_given, check_still_alive
-from wgslice.gpu.pipelines import exposed, is_exposed
+from wgslice.gpu.handles import check_given, check_still_alive
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder
 from wgslice.gpu.recording import BoundCopy, BoundLayout, Recorder, run_copy
 from wgslice.gpu.sink import sink
+from wgslice.gpu.stand_ins import given_out, is_given_out
 from wgslice.gpu.transfer import ArrayPromise, begin_download, download
 from wgslice.layout import Layout, check_disjoint
 from wgslice.layout_rules import broadcast, transposed, without_leading_ones
@@ -126,9 +126,9 @@ class Placed:
     def buffer(self) -> Buffer:
         """The wgpu.GPUBuffer, which is not reused for other tensors once it has been read here."""
         with self.device.mapping_lock:
-            if not is_exposed(self.memory):
+            if not is_given_out(self.memory):
                 self.device.flush()  # a mapping does not wait for what the queue holds (wgpu issue 5173)
-            return exposed(self.memory)
+            return cast("Buffer", given_out(self.memory))
 
     @property
     def flags(self) -> Flags:
@@ -257,8 +257,7 @@ def packed_bytes(tensor: Placed) -> tuple[Buffer, int, CommandEncoder | None]:
     device = tensor.device
     if tensor.is_packed and tensor.memory.usage & BufferUsage.COPY_SRC:
         check_usable(device, tensor.memory)
-        if is_exposed(tensor.memory):
-            check_still_alive(device, tensor.memory)
+        check_still_alive(device, tensor.memory)
         return tensor.memory, tensor.offset, None
     packed = BoundLayout.packed(device, tensor.shape, tensor.itemsize)
     recorder = Recorder(device)
@@ -363,11 +362,10 @@ def check_sides(target: Placed, value: Placed | NDArray[Any]) -> None:
 
 
 def check_input(device: Device, name: str, memory: Buffer) -> None:
-    """Raise, with a name, if a buffer cannot be read; only exposed buffers can be destroyed by the user."""
+    """Raise, with a name, if a buffer cannot be read."""
     with named(name):
         check_usable(device, memory)
-        if is_exposed(memory):
-            check_alive(device, memory)
+        check_still_alive(device, memory)
 
 
 def write_array(target: Placed, source: Layout, array: NDArray[Any]) -> None:

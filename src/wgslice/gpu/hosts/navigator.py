@@ -1,4 +1,4 @@
-"""Handles of WebGPU in a browser, on JavaScript's objects, with wgpu-py's names for what this package uses.
+"""wgpu-py's API on the WebGPU of a browser, as far as this package uses it: handles of JavaScript's objects.
 
 The browser reports its errors some time after the call that caused them: the next call that waits raises
 them, apart from those that the handles find themselves. Where WebAssembly can be suspended (JSPI), calls
@@ -21,8 +21,6 @@ from weakref import WeakSet
 
 import numpy as np
 
-from wgslice.errors import LOST, DeviceLostError
-from wgslice.gpu.protocols import BoundRange
 from wgslice.packaged import packaged_text
 
 CANNOT_WAIT = (
@@ -70,7 +68,7 @@ def js() -> Any:
     """Return the functions of navigator.js on first use, as attributes that Python looks up."""
     from pyodide.code import run_js
 
-    functions = run_js(packaged_text("wgslice.gpu", "navigator.js"))
+    functions = run_js(packaged_text("wgslice.gpu.hosts", "navigator.js"))
     return SimpleNamespace(**functions.to_py(depth=1))
 
 
@@ -143,9 +141,45 @@ class GPUAdapter(Handle):
             "backend_type": "WebGPU",
         }
 
-    def request_device_sync(self, *, required_features: Iterable[str] = ()) -> GPUDevice:
+    @property
+    def limits(self) -> dict[str, int]:
+        """The limits of the adapter, all of which its devices get."""
+        return limits_of(self.js)
+
+    def request_device_sync(
+        self,
+        *,
+        required_features: Iterable[str] = (),
+        required_limits: Mapping[str, int] | None = None,  # noqa: ARG002 -- all of the adapter's
+    ) -> GPUDevice:
         """Make a device with all limits of the adapter; wait for it."""
         return GPUDevice(waited(js().requestDevice, self.js, *sorted(required_features)), self)
+
+    async def request_device_async(
+        self,
+        *,
+        required_features: Iterable[str] = (),
+        required_limits: Mapping[str, int] | None = None,  # noqa: ARG002 -- all of the adapter's
+    ) -> GPUDevice:
+        """Make a device with all limits of the adapter."""
+        return GPUDevice(await js().requestDevice(self.js, *sorted(required_features)), self)
+
+
+class GPU:
+    """The entry point."""
+
+    def enumerate_adapters_sync(self) -> list[GPUAdapter]:
+        """Return the adapter of the browser, or none; wait for it."""
+        handle = waited(js().requestAdapter)
+        return [] if handle is None else [GPUAdapter(handle)]
+
+    async def enumerate_adapters_async(self) -> list[GPUAdapter]:
+        """Return the adapter of the browser, or none."""
+        handle = await js().requestAdapter()
+        return [] if handle is None else [GPUAdapter(handle)]
+
+
+gpu = GPU()
 
 
 class GPUDevice(Handle):
@@ -157,7 +191,7 @@ class GPUDevice(Handle):
         self.js = handle
         self.adapter = adapter
         self.features = {str(each) for each in handle.features}
-        self.limits = {hyphenated(name): int(value) for name, value in js().limits(handle)}
+        self.limits = limits_of(handle)
         self.queue = GPUQueue(self)
         self.status = Status()
         # both are called as long as JavaScript has the device
@@ -234,20 +268,22 @@ class GPUDevice(Handle):
 
     def create_bind_group(self, *, layout: Any, entries: Sequence[Mapping[str, Any]]) -> GPUBindGroup:
         """Make a bind group of buffers."""
-        ranges = [
-            BoundRange(entry["binding"], bound["buffer"], bound.get("offset", 0), bound["size"])
-            for entry in entries
-            for bound in [entry["resource"]]
-        ]
-        return self.bind(layout, ranges)
-
-    def bind(self, layout: Any, ranges: Sequence[BoundRange]) -> GPUBindGroup:
-        """Make a bind group of parts of buffers."""
         self.check()
         flat: list[Any] = []
-        for number, buffer, offset_nbytes, nbytes in ranges:
-            flat += number, buffer.js, offset_nbytes, nbytes
-        return GPUBindGroup(js().createBindGroup(self.js, layout, *flat), [each.buffer for each in ranges])
+        for entry in entries:
+            bound = entry["resource"]
+            flat += entry["binding"], bound["buffer"].js, bound["offset"], bound["size"]
+        buffers = [entry["resource"]["buffer"] for entry in entries]
+        return GPUBindGroup(js().createBindGroup(self.js, layout, *flat), buffers)
+
+    def push_error_scope(self, filter: str) -> None:
+        """Begin to catch errors of a kind."""
+        js().push(self.js, filter)
+
+    def pop_error_scope_sync(self) -> GPUError | None:
+        """Return the first error since the last `push_error_scope`, if there is one; wait for it."""
+        found = waited(js().pop, self.js)
+        return None if found is None else KINDS[found[0]](found[1])
 
     def create_command_encoder(self) -> GPUCommandEncoder:
         """Make a command encoder."""
@@ -258,21 +294,27 @@ class GPUDevice(Handle):
 known_devices: WeakSet[GPUDevice] = WeakSet()
 
 
-def hyphenated(name: str) -> str:
-    """Return the name of a limit as wgpu-py writes it, such as max-buffer-size."""
-    return re.sub("[A-Z]", lambda letter: f"-{letter[0].lower()}", name)
+def limits_of(handle: Any) -> dict[str, int]:
+    """Return limits by their names as wgpu-py writes them, such as max-buffer-size."""
+    found = js().limits(handle)
+    return {re.sub("[A-Z]", lambda each: f"-{each[0].lower()}", name): int(value) for name, value in found}
 
 
 class GPUQueue(Handle):
     """The queue of a device."""
 
     def __init__(self, device: GPUDevice) -> None:
+        self.device = device
         self.js = device.js.queue
 
     def submit(self, command_buffers: Sequence[Any]) -> None:
         """Submit commands; what they use may be dropped afterwards."""
         if command_buffers:
             js().submit(self.js, *[each.js for each in command_buffers])
+
+    def on_submitted_work_done_async(self) -> GPUPromise:
+        """Return a promise of the end of all submitted work."""
+        return GPUPromise(self.device, js().done(self.js))
 
     def write_buffer(self, buffer: GPUBuffer, buffer_offset: int, data: Any) -> None:
         """Write bytes before any later submission."""
@@ -283,9 +325,15 @@ class GPUBuffer(Handle):
     """A buffer, whose memory is freed when the last reference to it is dropped."""
 
     def __init__(
-        self, device: GPUDevice, handle: Any, size: int, usage: int, label: str = "", owned: bool = True
+        self,
+        device: GPUDevice | None,
+        handle: Any,
+        size: int,
+        usage: int,
+        label: str = "",
+        owned: bool = True,
     ) -> None:
-        self.device = device
+        self.device = device  # None of a buffer that JavaScript has made, which does not tell it
         self._js = handle
         self._owned = owned
         self.size = size
@@ -305,7 +353,11 @@ class GPUBuffer(Handle):
         """Whether the buffer is "unmapped", "pending" or "mapped"."""
         return str(self._js.mapState)
 
-    def read_mapped(self, offset: int, size: int) -> memoryview:
+    def map_async(self, mode: int, offset: int, size: int) -> GPUPromise:
+        """Begin to map bytes."""
+        return GPUPromise(self.device, js().map(self.js, mode, offset, size))
+
+    def read_mapped(self, offset: int, size: int, *, copy: bool = True) -> memoryview:  # noqa: ARG002
         """Return a copy of mapped bytes: Python cannot refer to memory of JavaScript."""
         into = np.empty(size, np.uint8)
         js().readMapped(self.js, offset, size, into.data)
@@ -328,7 +380,7 @@ class GPUBuffer(Handle):
 class GPUTexture(Handle):
     """A texture. Memory of one that Python has made is freed when the last reference to it is dropped."""
 
-    def __init__(self, device: GPUDevice, handle: Any, owned: bool = False) -> None:
+    def __init__(self, device: GPUDevice | None, handle: Any, owned: bool = False) -> None:
         self.device = device
         self.js = handle
         self._owned = owned
@@ -337,6 +389,10 @@ class GPUTexture(Handle):
         self.dimension, self.format, self.mip_level_count, self.sample_count, self.usage, self.label = (
             described[3:]
         )
+
+    def create_view(self) -> Any:
+        """Make a view of all of it."""
+        return self.js.createView()
 
     def destroy(self) -> None:
         """Free the memory once submitted commands have run."""
@@ -366,7 +422,7 @@ class GPUCommandBuffer(Handle):
 class GPUCommandEncoder(Handle):
     """An encoder of commands, which holds what they use."""
 
-    def __init__(self, device: GPUDevice, handle: Any) -> None:
+    def __init__(self, device: GPUDevice | None, handle: Any) -> None:
         self.device = device
         self._js = handle
         self._ended = False
@@ -395,6 +451,21 @@ class GPUCommandEncoder(Handle):
         js().copyBuffer(self.js, source.js, source_offset, destination.js, destination_offset, size)
         self.used += source, destination
 
+    def copy_buffer_to_texture(self, source: Any, destination: Any, copy_size: Sequence[int]) -> None:
+        """Record a copy."""
+        self._copy_texels(destination, source, copy_size, writes=True)
+
+    def copy_texture_to_buffer(self, source: Any, destination: Any, copy_size: Sequence[int]) -> None:
+        """Record a copy."""
+        self._copy_texels(source, destination, copy_size, writes=False)
+
+    def _copy_texels(self, texels: Any, rows: Any, size: Sequence[int], *, writes: bool) -> None:
+        texture, buffer = texels["texture"], rows["buffer"]
+        where = *texels["origin"], texels["mip_level"], texels["aspect"]
+        layout = rows["offset"], rows["bytes_per_row"], rows["rows_per_image"]
+        js().copyTexels(self.js, texture.js, *where, buffer.js, *layout, *size, writes)
+        self.used += texture, buffer
+
     def clear_buffer(self, buffer: GPUBuffer, offset: int, size: int) -> None:
         """Record a clear."""
         js().clearBuffer(self.js, buffer.js, offset, size)
@@ -410,7 +481,7 @@ class GPUCommandEncoder(Handle):
 class GPUComputePassEncoder(Handle):
     """A pass of dispatches."""
 
-    def __init__(self, device: GPUDevice, handle: Any, used: list[Any]) -> None:
+    def __init__(self, device: GPUDevice | None, handle: Any, used: list[Any]) -> None:
         self.device = device
         self.js = handle
         self.used = used
@@ -433,21 +504,12 @@ class GPUComputePassEncoder(Handle):
         js().endPass(self.js)
 
 
-class LeasedBuffer(GPUBuffer):
-    """A second handle of a buffer, which returns the first one to the pool when it is dropped."""
+CANVASES = ("HTMLCanvasElement", "OffscreenCanvas", "GPUCanvasContext")
 
-    def __init__(self, buffer: GPUBuffer, give_back: Callable[[Any, Any], None]) -> None:
-        self.__dict__.update(buffer.__dict__)
-        self._leased = buffer
-        self._give_back = give_back
 
-    def destroy(self) -> None:
-        """Free the memory, also for the first handle."""
-        self._leased.destroyed = True
-        super().destroy()
-
-    def __del__(self) -> None:
-        self._give_back(self._leased, self)
+def type_name(value: object) -> str:
+    """Return the name of a value's type, of JavaScript's values that of their interface."""
+    return interface_of(value) or type(value).__name__
 
 
 def interface_of(value: object) -> str:
@@ -457,83 +519,83 @@ def interface_of(value: object) -> str:
     return str(js().interfaceOf(value)) if isinstance(value, JsProxy) else ""
 
 
-def only_device(what: str) -> GPUDevice:
-    """Return the only device of this package: a handle of JavaScript does not tell its device."""
-    devices = list(known_devices)
-    if len(devices) != 1:
-        raise ValueError(
-            f"a JavaScript {what} does not tell its device, and there are {len(devices)}: wrap the device "
-            "first by Device.wrap, and use one"
+def wrapped(value: Any) -> Any:
+    """Return a handle of a value of JavaScript's that has one, or the value itself."""
+    interface = interface_of(value)
+    if interface in CANVASES:
+        raise TypeError(
+            f"texture is of type {interface}: must be a GPUTexture; the WebGPU context of a canvas has one, "
+            "context.getCurrentTexture()"
         )
-    return devices[0]
+    if interface == "GPUDevice":
+        same = (known for known in known_devices if known.js.js_id == value.js_id)
+        return next(same, None) or GPUDevice(value, GPUAdapter(js().adapterOf(value)))
+    if interface == "GPUBuffer":
+        return GPUBuffer(None, value, value.size, value.usage, value.label, owned=False)
+    if interface == "GPUTexture":
+        return GPUTexture(None, value)
+    if interface == "GPUCommandEncoder":
+        return GPUCommandEncoder(None, value)
+    return GPUComputePassEncoder(None, value, []) if interface == "GPUComputePassEncoder" else value
 
 
-class Pending:
-    """A mapping of a buffer, or submitted work."""
+def versions() -> dict[str, str]:
+    """Return the versions of what implements WebGPU."""
+    from js import navigator
 
-    is_polled = False  # the browser's event loop ends it
+    return {"browser": str(navigator.userAgent)}
 
-    def __init__(self, wgpu_device: Any, promise: Any = None) -> None:
-        self.wgpu_device = wgpu_device
-        self.promise = promise  # a `Promise` of the same
-        self.begun: Callable[[], Any] | None = None  # returns JavaScript's promise
-        self.failure = ""
-        self.is_done = False
 
-    def finish(self, failure: str) -> None:
-        """Note that it is done, or why it has failed."""
-        self.failure, self.is_done = failure, True
+class GPUPromise(Awaitable[None]):
+    """A promise of the end of a mapping, or of submitted work."""
 
-    def is_over(self) -> bool:
-        """Whether it is known to be done or to have failed."""
-        return self.is_done
+    def __init__(self, device: GPUDevice | None, begun: Callable[[], Any]) -> None:
+        self._device = device
+        self._begun = begun  # returns JavaScript's promise
+        self._failure: str | None = None  # the reason why it has failed, empty if it has not
 
-    is_done_soon = is_over
-
-    def wait(self, is_lost: Callable[[], bool]) -> None:
+    def sync_wait(self) -> None:
         """Wait until it is done; raise what the browser has reported meanwhile."""
         from pyodide.ffi import JsException
 
-        if not self.is_done and self.begun is not None:
+        if self._failure is None:
             try:
-                waited(self.begun)
-                self.finish("")
+                waited(self._begun)
+                self._failure = ""
             except JsException as error:
                 waited(js().turn)  # the loss of the device is reported after this
-                self.finish(str(error))
-        if is_lost():
-            raise DeviceLostError(LOST)
-        if self.failure:
-            raise GPUValidationError(self.failure)
-        self.wgpu_device.status.check()
-
-
-class Promise(Awaitable[None]):
-    """A promise of a mapping, with the methods of wgpu's promises."""
-
-    pending: Pending
+                self._failure = str(error)
+        if self._failure:
+            raise RuntimeError(self._failure)
+        if self._device is not None:
+            self._device.status.check()
 
     def __await__(self) -> Generator[Any, None, None]:
         from pyodide.ffi import JsException
 
-        if not self.pending.is_done and self.pending.begun is not None:
+        if self._failure is None:
             try:
-                yield from self.pending.begun().__await__()
-                self.pending.finish("")
+                yield from self._begun().__await__()
+                self._failure = ""
             except JsException as error:
                 yield from js().turn().__await__()
-                self.pending.finish(str(error))
+                self._failure = str(error)
+        if self._failure:
+            raise RuntimeError(self._failure)
 
     def then(
         self,
         callback: Callable[[None], T],
-        error_callback: Callable[[Exception], T] | None = None,  # noqa: ARG002 -- `await` raises nothing
+        error_callback: Callable[[Exception], T],
         title: str | None = None,
     ) -> asyncio.Task[T]:
-        """Call a function when the mapping has ended, in a task of the event loop."""
+        """Call a function when it has ended, in a task of the event loop."""
 
         async def settled() -> T:
-            await self
+            try:
+                await self
+            except RuntimeError as error:
+                return error_callback(error)
             return callback(None)
 
         return asyncio.get_running_loop().create_task(settled(), name=title)

@@ -1,8 +1,5 @@
 // Calls of WebGPU for navigator.py: each crosses from Python once. Bytes come as Python buffers.
 (() => {
-  const MAP_READ = 1;
-  const ERRORS = ["validation", "out-of-memory", "internal"];
-
   function withBytes(data, use) {
     const view = data.getBuffer("u8"); // of Python's memory, which JavaScript calls do not move
     try {
@@ -51,11 +48,8 @@
       device.lost.then(({ reason, message }) => onLost(`${reason} ${message}`));
     },
 
-    push: (device) => ERRORS.forEach((kind) => device.pushErrorScope(kind)),
-    pop: (device) => Promise.all(ERRORS.map(() => device.popErrorScope())).then((found) => {
-      const error = found.find((each) => each !== null);
-      return error ? [kindOf(error), error.message] : null;
-    }),
+    push: (device, kind) => device.pushErrorScope(kind),
+    pop: (device) => device.popErrorScope().then((error) => (error ? [kindOf(error), error.message] : null)),
 
     createBuffer: (device, size, usage) => device.createBuffer({ size, usage }),
 
@@ -82,15 +76,18 @@
       withBytes(into, (bytes) => bytes.set(new Uint8Array(buffer.getMappedRange(offset, size)))),
 
     // A function that returns the promise: Python prints the error of a promise that it has and does not await.
-    map(buffer, offset, size) {
-      const mapped = buffer.mapAsync(MAP_READ, offset, size);
+    map(buffer, mode, offset, size) {
+      const mapped = buffer.mapAsync(mode, offset, size);
       mapped.catch(() => {}); // a wait raises it
       return () => mapped;
     },
 
     turn: () => new Promise((resume) => void setTimeout(resume)),
 
-    done: (queue) => queue.onSubmittedWorkDone(),
+    done(queue) {
+      const done = queue.onSubmittedWorkDone();
+      return () => done;
+    },
 
     createBindGroupLayout(device, visibility, ...pairs) {
       const entries = [];
@@ -129,18 +126,6 @@
     submit: (queue, ...commands) => queue.submit(commands),
     copyBuffer: (encoder, ...values) => encoder.copyBufferToBuffer(...values),
     clearBuffer: (encoder, buffer, offset, size) => encoder.clearBuffer(buffer, offset, size),
-
-    // Copies of `size` bytes each; pairs of offsets come as numbers of 64 bits.
-    copyRows(encoder, source, sourceBase, target, targetBase, size, offsets) {
-      const view = offsets.getBuffer("f64");
-      try {
-        for (let at = 0; at < view.data.length; at += 2) {
-          encoder.copyBufferToBuffer(source, sourceBase + view.data[at], target, targetBase + view.data[at + 1], size);
-        }
-      } finally {
-        view.release();
-      }
-    },
 
     copyTexels(encoder, texture, x, y, z, mipLevel, aspect, buffer, offset, bytesPerRow, rowsPerImage, width, height, depth, writes) {
       const texels = { texture, mipLevel, aspect, origin: [x, y, z] };

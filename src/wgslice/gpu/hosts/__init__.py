@@ -1,0 +1,87 @@
+"""Hosts: what offers WebGPU's API to this package. Each is an object, and several exist in one process.
+
+`webgpu` uses the public API of wgpu-py, which wgpudawn and, in a browser, `navigator` have too; `wgpu_native`
+overrides single calls of it for the versions of wgpu that are known exactly.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+from wgslice.errors import NoAdapterError
+from wgslice.gpu.hosts.webgpu import WebGPU
+
+VARIABLE = "WGSLICE_HOST"
+DAWN = "wgpudawn"  # the package
+
+
+@cache
+def default_host() -> WebGPU:
+    """Return the host that `import wgpu` gives, in a browser the browser's."""
+    if sys.platform == "emscripten":
+        from wgslice.gpu.hosts import navigator
+
+        return WebGPU("browser", navigator)
+    by_public_names = uses_public_names()
+    import wgpu
+
+    if wgpu.GPUDevice.__module__.startswith(DAWN):  # by its install_as_wgpu()
+        return dawn_host()
+    from wgslice.gpu.hosts.wgpu_native import VERSIONS, WgpuNative
+
+    known = wgpu.__version__ in VERSIONS and not by_public_names
+    return WgpuNative("wgpu", wgpu) if known else WebGPU("wgpu", wgpu)
+
+
+@cache
+def dawn_host() -> WebGPU:
+    """Return Dawn; raise NoAdapterError without its package."""
+    try:
+        import wgpudawn
+    except ModuleNotFoundError:
+        raise NoAdapterError(
+            "Dawn needs the package wgpudawn, the extra `dawn` of wgslice: pip install wgslice[dawn]"
+        ) from None
+    return WebGPU("dawn", wgpudawn)
+
+
+def has_dawn() -> bool:
+    """Whether Dawn's package is installed, apart from the host that `import wgpu` gives."""
+    return sys.platform != "emscripten" and find_spec(DAWN) is not None and default_host().name != "dawn"
+
+
+def host_named(name: str) -> WebGPU:
+    """Return the host that an adapter names."""
+    return dawn_host() if name == "dawn" else default_host()
+
+
+def loaded_hosts() -> Iterator[WebGPU]:
+    """Yield the hosts whose handles a value can be: nobody has a handle of a module that is not loaded."""
+    if sys.platform == "emscripten" or "wgpu" in sys.modules:
+        yield default_host()
+    if DAWN in sys.modules:
+        yield dawn_host()
+
+
+def found_by(kind: str, value: Any) -> tuple[WebGPU, Any]:
+    """Return the host of which a value is a handle of a kind, and what stands for it, or None."""
+    for host in loaded_hosts():
+        found = getattr(host, f"as_{kind}")(value)
+        if found is not None:
+            return host, found
+    return default_host(), None
+
+
+def uses_public_names() -> bool:
+    """Whether the environment variable WGSLICE_HOST turns all accelerations off."""
+    given = os.environ.get(VARIABLE, "")
+    if given not in ("", "public"):
+        raise ValueError(
+            f"{VARIABLE} = {given!r}: must be unset, or 'public' to use no names of wgpu that are private"
+        )
+    return bool(given)

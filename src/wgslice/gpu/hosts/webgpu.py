@@ -1,0 +1,397 @@
+"""A host by wgpu-py's public API: wgpu of any version from 0.32 on, wgpudawn, or `navigator` in a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+from wgslice.errors import LOST, DeviceLostError, ErrorTexts, TranslatedErrors
+from wgslice.gpu.protocols import (
+    BindGroup,
+    BoundRange,
+    Buffer,
+    BufferUsage,
+    BytesCopy,
+    GPUDevice,
+    Region,
+    Texture,
+)
+from wgslice.gpu.stand_ins import StandIn, handle_of, known
+
+IsLost = Callable[[], bool]
+
+SAFE = "implicit-device-synchronization"  # Dawn's feature: calls from several threads
+SCOPES = "validation", "out-of-memory", "internal"  # kinds of errors that a browser reports later
+READ = 1  # WebGPU's mode of a mapping
+BACKENDS = "Vulkan", "Metal", "D3D12", "OpenGL"  # in the order of wgpu's adapters
+
+# What the texts of errors have, where their classes do not tell.
+TEXTS = {
+    "wgpu": ErrorTexts(
+        "wgpu", memory="Not enough memory left", lost="device is lost", destroyed="has been destroyed"
+    ),
+    "dawn": ErrorTexts("Dawn", memory="Out of memory", lost="is lost", destroyed="destroyed"),
+    "browser": ErrorTexts(
+        "the browser", memory="Not enough memory left", lost="device is lost", destroyed="has been destroyed"
+    ),
+}
+
+
+class WebGPU:
+    """What offers WebGPU to this package: devices, buffers, encoders, waits, mappings, errors by kind.
+
+    Attributes
+    ----------
+    name : str
+        "wgpu", "dawn" or "browser".
+    errors : TranslatedErrors
+        The context manager that raises Python's errors for the host's.
+    """
+
+    backends: Sequence[str] = BACKENDS
+    maps_in_place = False  # whether arrays may be on mapped memory, and buffers of tensors be mapped
+
+    def __init__(self, name: str, api: Any) -> None:
+        self.name = name
+        self.api = api
+        self.refusals: type[Exception] = api.GPUError
+        self.errors = TranslatedErrors(self.refusals, TEXTS[name])
+        self._made_by: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # adapters by devices
+
+    # Adapters and devices
+
+    @cached_property
+    def best_handle(self) -> Any:
+        """The best adapter, or None where enumerating finds it as fast: on wgpu that starts every backend."""
+        if self.name != "wgpu":
+            return None
+        with suppress(RuntimeError):  # this machine has none
+            return self.api.gpu.request_adapter_sync(power_preference="high-performance")
+
+    @cached_property
+    def _handles(self) -> list[Any]:
+        """All adapters, enumerated once, with the best as it was found before."""
+        found = [*self.api.gpu.enumerate_adapters_sync()]
+        best = vars(self).get("best_handle")
+        same = [number for number, each in enumerate(found) if best and each.info == best.info]
+        for number in same[:1]:
+            found[number] = best
+        return found
+
+    def found_handles(self, backend: str) -> list[Any]:
+        """Return the adapters of a backend."""
+        return [handle for handle in self._handles if handle.info["backend_type"] == backend]
+
+    async def found_handles_async(self, backend: str) -> list[Any]:
+        """Return the adapters of a backend, without a wait."""
+        if "_handles" not in vars(self):
+            self._handles = [*await self.api.gpu.enumerate_adapters_async()]
+        return self.found_handles(backend)
+
+    def request_device(self, adapter: Any, features: Collection[str] = ()) -> GPUDevice:
+        """Make a device with all limits of its adapter, and some of its features."""
+        made = self._fresh(adapter).request_device_sync(**self._wanted(adapter, features))
+        self._made_by[made] = adapter
+        return cast("GPUDevice", made)
+
+    async def request_device_async(self, adapter: Any, features: Collection[str] = ()) -> GPUDevice:
+        """Make a device as `request_device`, without a wait."""
+        made = await self._fresh(adapter).request_device_async(**self._wanted(adapter, features))
+        self._made_by[made] = adapter
+        return cast("GPUDevice", made)
+
+    def _wanted(self, adapter: Any, features: Collection[str]) -> dict[str, Any]:
+        wanted = [*features, *{SAFE} & {*adapter.features}]
+        return {"required_features": wanted, "required_limits": {**adapter.limits}}
+
+    def _fresh(self, adapter: Any) -> Any:
+        """Return an adapter that can make a device: by WebGPU's rules, as on Dawn, each makes one."""
+        if self.name != "dawn":
+            return adapter
+        found = self.api.gpu.enumerate_adapters_sync()
+        return next(each for each in found if {**each.info} == {**adapter.info})
+
+    def adapter_of(self, wgpu_device: Any) -> Any:
+        """Return the adapter of a device, as it was found."""
+        return self._made_by.get(wgpu_device, wgpu_device.adapter)
+
+    def is_safe(self, wgpu_device: Any) -> bool:
+        """Whether several threads may call a device at once."""
+        return self.name != "dawn" or SAFE in wgpu_device.features
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of what implements WebGPU."""
+        versions: dict[str, str] = self.api.versions() if self.name == "browser" else {}
+        return versions or {self.api.__name__: str(self.api.__version__)}
+
+    def can_wait(self) -> bool:
+        """Whether calls can wait for the GPU."""
+        return self.name != "browser" or bool(self.api.can_wait())
+
+    # Callers' values
+
+    def as_device(self, value: Any) -> GPUDevice | None:
+        """Return the device of this host that a value is, or None."""
+        return cast("GPUDevice | None", self._as(value, "GPUDevice"))
+
+    def as_buffer(self, value: Any) -> Buffer | None:
+        """Return what stands for the buffer that a value is, or None."""
+        found = value if isinstance(value, StandIn) else self._as(value, "GPUBuffer")
+        return None if found is None else cast("Buffer", known(found))
+
+    def as_texture(self, value: Any) -> Texture | None:
+        """Return the texture that a value is, or None."""
+        return cast("Texture | None", self._as(value, "GPUTexture"))
+
+    def as_encoder(self, value: Any, *, or_pass: bool = False) -> Any:
+        """Return the command encoder that a value is, or the compute pass if that is accepted, or None."""
+        return self._as(value, "GPUCommandEncoder", *["GPUComputePassEncoder"] * or_pass)
+
+    def _as(self, value: Any, *kinds: str) -> Any:
+        if self.name == "browser":
+            value = self.api.wrapped(value)
+        return value if isinstance(value, tuple(getattr(self.api, kind) for kind in kinds)) else None
+
+    def type_name(self, value: object) -> str:
+        """Return the name of a value's type for errors."""
+        if self.name == "browser":
+            return str(self.api.type_name(value))
+        kind = type(value)
+        package = kind.__module__.partition(".")[0]
+        return f"{package}.{kind.__name__}" if kind.__name__.startswith("GPU") else kind.__name__
+
+    def owner_of(self, handle: Any) -> GPUDevice | None:
+        """Return the device of a buffer, encoder or texture, or None: handles do not tell it publicly."""
+        if isinstance(handle, StandIn):
+            return handle.wgpu_device
+        return cast("GPUDevice | None", handle.device) if self.name == "browser" else None
+
+    def has(self, handle: Any) -> bool:
+        """Whether a handle is one of this host's."""
+        package = self.api.GPUDevice.__module__.partition(".")[0]
+        return isinstance(handle, StandIn) or type(handle).__module__.partition(".")[0] == package
+
+    # Commands
+
+    def create_module(self, wgpu_device: Any, label: str, code: str) -> object:
+        """Compile WGSL."""
+        return cast("object", wgpu_device.create_shader_module(label=label, code=code))
+
+    def make_bind_group(self, wgpu_device: Any, layout: Any, ranges: Sequence[BoundRange]) -> BindGroup:
+        """Make a bind group of buffers."""
+        entries = [
+            {
+                "binding": number,
+                "resource": {"buffer": handle_of(buffer), "offset": offset_nbytes, "size": nbytes},
+            }
+            for number, buffer, offset_nbytes, nbytes in ranges
+        ]
+        return cast("BindGroup", wgpu_device.create_bind_group(layout=layout, entries=entries))
+
+    def check_alive(self, wgpu_device: Any, layout: Any, buffer: Buffer) -> None:
+        """Raise the host's error if a buffer is destroyed, by an unused bind group.
+
+        Dawn and browsers take a destroyed buffer there, and raise at the submission.
+        """
+        self.make_bind_group(wgpu_device, layout, [BoundRange(0, buffer, 0, 4)])
+
+    def is_known_alive(self, buffer: Buffer) -> bool:  # noqa: ARG002 -- of a faster call
+        """Whether a buffer has been watched, and not been destroyed since."""
+        return False
+
+    def watch(self, buffer: Buffer) -> None:
+        """Note when a buffer that was found alive is destroyed: not known, each use checks it (26 us)."""
+
+    def check_valid(self, wgpu_device: Any) -> None:
+        """Raise the host's error if the device is lost: only then it rejects a layout without bindings."""
+        wgpu_device.create_bind_group_layout(entries=[])
+
+    def check_texture_alive(self, wgpu_device: Any, texture: Any) -> None:
+        """Raise the host's error if a texture has been destroyed or its device is lost."""
+        self.check_valid(wgpu_device)
+        texture.create_view()
+
+    def copy_rows(
+        self,
+        encoder: Any,
+        sides: tuple[tuple[Any, int], tuple[Any, int]],
+        offsets: Iterable[tuple[int, int]],
+        nbytes: int,
+        checked: bool,  # noqa: ARG002 -- of a faster call
+    ) -> None:
+        """Record a copy of `nbytes` per pair of offsets, counted from those of both buffers.
+
+        The first raises if the encoder has ended, at least if `checked`; all other errors are raised when the
+        encoder is finished.
+        """
+        (read, read_base), (written, written_base) = sides
+        source, target = handle_of(read), handle_of(written)
+        for read_offset, written_offset in offsets:
+            encoder.copy_buffer_to_buffer(
+                source, read_base + read_offset, target, written_base + written_offset, nbytes
+            )
+
+    def texture_fault(self, texture: Texture, aspect: str) -> str | None:
+        """Say why a copy of an aspect of a texture is refused, if it is."""
+        several = "depth" in texture.format and "stencil" in texture.format
+        if self.name == "wgpu" and several and aspect != "all":
+            return f"copies no single aspect, such as {aspect!r}, by wgpu's public calls"
+        return None
+
+    def copy_texels(
+        self,
+        encoder: Any,
+        region: Region,
+        buffer: Any,
+        rows: Sequence[int],
+        size: Sequence[int],
+        *,
+        writes: bool,
+    ) -> None:
+        """Record a copy of one aspect; `rows` are offset, bytes a row, rows a layer."""
+        texture, origin, mip_level, aspect = region
+        texels = {"texture": texture, "mip_level": mip_level, "origin": origin, "aspect": aspect}
+        offset, bytes_per_row, rows_per_image = rows
+        of_buffer = {
+            "buffer": handle_of(buffer),
+            "offset": offset,
+            "bytes_per_row": bytes_per_row,
+            "rows_per_image": rows_per_image,
+        }
+        if writes:
+            encoder.copy_buffer_to_texture(of_buffer, texels, tuple(size))
+        else:
+            encoder.copy_texture_to_buffer(texels, of_buffer, tuple(size))
+
+    def submit(self, wgpu_device: Any, encoder: Any, copy: BytesCopy | None = None) -> None:
+        """Submit the commands of an encoder, if there is one, then a copy.
+
+        The end of the encoder raises the errors of its commands.
+        """
+        if encoder is None:
+            encoder = wgpu_device.create_command_encoder()
+        if copy is not None:
+            source, offset_nbytes, target, nbytes = copy
+            encoder.copy_buffer_to_buffer(handle_of(source), offset_nbytes, handle_of(target), 0, nbytes)
+        wgpu_device.queue.submit([encoder.finish()])
+
+    def timestamp_period_ns(self, wgpu_device: Any) -> float | None:  # noqa: ARG002 -- another host asks it
+        """Return the nanoseconds of a tick of timestamps; None where nothing tells it."""
+        return 1.0 if self.name == "dawn" else None
+
+    # Errors
+
+    @contextmanager
+    def refused_as_value(self, wgpu_device: Any) -> Iterator[None]:
+        """Raise ValueError for what the host refuses in the block, where the values come from a file.
+
+        A browser that cannot wait here raises at the next call that waits instead.
+        """
+        scopes = SCOPES if self.name == "browser" and self.can_wait() else ()
+        for kind in scopes:
+            wgpu_device.push_error_scope(kind)
+        try:
+            with self.errors:
+                yield
+        except self.refusals as error:
+            raise self._refused(error) from None
+        finally:
+            found = [wgpu_device.pop_error_scope_sync() for _ in scopes]
+        for late in filter(None, found):
+            raise self._refused(late)
+
+    def _refused(self, error: Exception) -> ValueError:
+        _, cause, reason = str(error).partition("Caused by:")  # in wgpu's texts
+        text = " ".join((reason if cause else str(error)).split())
+        return ValueError(f"{TEXTS[self.name].host} refuses it: {text}")
+
+    def check_loss(self, is_lost: IsLost) -> None:
+        """Raise DeviceLostError if the device is lost."""
+        if is_lost():
+            raise DeviceLostError(LOST)
+
+    # Waits
+
+    def wait_done(self, wgpu_device: Any, is_lost: IsLost) -> None:
+        """Wait until all submitted work is done."""
+        self.begin_work(wgpu_device, is_lost).wait()
+
+    def begin_work(self, wgpu_device: Any, is_lost: IsLost) -> Pending:
+        """Begin to wait for the end of all work that has been submitted."""
+        try:
+            return Pending(self, wgpu_device.queue.on_submitted_work_done_async(), is_lost)
+        except TypeError:  # of wgpu 0.32.0 (wgpu-py issue 834)
+            usage = BufferUsage.MAP_READ | BufferUsage.COPY_DST
+            unread = wgpu_device.create_buffer(size=4, usage=usage)
+            encoder = wgpu_device.create_command_encoder()
+            encoder.clear_buffer(unread)  # a mapping of an unused buffer waits for nothing
+            wgpu_device.queue.submit([encoder.finish()])
+            return Pending(self, unread.map_async(READ), is_lost)
+
+    def begin_mapping(
+        self,
+        wgpu_device: Any,  # noqa: ARG002 -- of a faster call
+        buffer: Any,
+        nbytes: int,
+        is_lost: IsLost,
+        *,
+        awaited: bool = False,  # noqa: ARG002 -- of a faster call
+    ) -> Pending:
+        """Begin to map the first bytes of a buffer after all submitted work; `awaited` by a task, or not."""
+        return Pending(self, handle_of(buffer).map_async(READ, 0, nbytes), is_lost)
+
+    def mapped_bytes(self, buffer: Any, nbytes: int) -> memoryview:
+        """Return a read-only view of the first bytes of a buffer that has been mapped."""
+        view: memoryview = handle_of(buffer).read_mapped(0, nbytes, copy=False)
+        return view.toreadonly()
+
+    def end_mapping(self, buffer: Any) -> None:
+        """Unmap a buffer."""
+        handle = handle_of(buffer)
+        if handle.map_state == "mapped":
+            handle.unmap()
+
+    def guard_mappings(self, wgpu_device: Any, mapped: Collection[Buffer]) -> None:
+        """Do nothing: no array is on mapped memory."""
+
+
+class Pending:
+    """A mapping of a buffer, or submitted work, which a promise of the host's ends; any thread may wait."""
+
+    failure = ""  # the reason, where it is known to have failed
+
+    def __init__(self, host: WebGPU, promise: Any, is_lost: IsLost) -> None:
+        self.host = host
+        self.promise = promise
+        self.is_lost = is_lost
+
+    def is_over(self) -> bool:
+        """Whether it is known to be done, or to have failed, without waiting."""
+        return False
+
+    def wait(self) -> None:
+        """Wait until it is done; raise DeviceLostError, or RuntimeError with the reason why it has failed."""
+        try:
+            self.promise.sync_wait()
+        except RuntimeError as error:
+            self.host.check_loss(self.is_lost)
+            raise self.failed(str(error)) from None
+        if self.host.name == "browser":  # where a lost device maps all the same
+            self.host.check_loss(self.is_lost)
+
+    def failed(self, reason: str) -> RuntimeError:
+        """Return an error that no frame refers to: with one, buffers would live until garbage is collected."""
+        error = RuntimeError(f"{TEXTS[self.host.name].host} did not map a buffer or end the work: {reason}")
+        error.add_note(self.host.errors.note)
+        return error
+
+    def then(self, callback: Callable[[object], Any], title: str | None) -> Any:
+        """Call a function when it has ended, of the result or the error; return the promise of its result."""
+        return self.promise.then(callback, callback, title)
+
+    def __await__(self) -> Generator[Any, None, None]:
+        with suppress(RuntimeError):  # which `wait` raises
+            yield from self.promise.__await__()

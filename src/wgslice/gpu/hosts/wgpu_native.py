@@ -1,0 +1,481 @@
+"""Faster calls of the versions of wgpu that are known exactly, each beside the public call that it replaces.
+
+They use wgpu-native's functions and private names of wgpu-py. Microseconds are of lavapipe on two cores of an
+AMD EPYC, here and by the public call.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from contextlib import suppress
+from functools import cache, partial
+from itertools import count
+from threading import Lock, Thread, current_thread, main_thread
+from time import perf_counter, sleep
+from typing import Any, cast
+from weakref import WeakKeyDictionary, ref
+
+from wgslice.errors import LOST, DeviceLostError
+from wgslice.gpu.hosts.webgpu import BACKENDS, IsLost, Pending, WebGPU
+from wgslice.gpu.protocols import (
+    BindGroup,
+    BoundRange,
+    Buffer,
+    BytesCopy,
+    GPUDevice,
+    Region,
+    Texture,
+)
+from wgslice.gpu.stand_ins import StandIn, handle_of
+
+VERSIONS = ("0.32.0",)  # of wgpu-py
+# Bits of wgpu-native's WGPUInstanceBackend, which cffi cannot read.
+BACKEND_BITS = dict(zip(BACKENDS, (1, 4, 8, 2), strict=True))
+MAX_ADAPTERS = 1024  # of one backend, beyond any machine's: a first call that counts starts each driver twice
+SUCCESS = 1  # of a mapping and of work
+
+
+class WgpuNative(WebGPU):
+    """wgpu with wgpu-native, by faster calls where there are."""
+
+    maps_in_place = True
+    best_handle = None  # `found_handles` of one backend is as fast
+
+    def __init__(self, name: str, api: Any) -> None:
+        from wgpu.backends import wgpu_native
+        from wgpu.backends.wgpu_native import GPUBindGroup, ffi, lib
+        from wgpu.backends.wgpu_native._api import libf
+
+        super().__init__(name, api)
+        self._wgpu_native = wgpu_native
+        self.library = lib
+        self.checked = libf  # the library, raising wgpu's errors
+        self.ffi = ffi
+        self._bind_group = GPUBindGroup
+        self._no_bindings = ffi.new("WGPUBindGroupLayoutDescriptor *")
+        self._pollers: WeakKeyDictionary[Any, Poller] = WeakKeyDictionary()  # by devices
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of wgpu, and of wgpu-native, the library that it wraps."""
+        return {**super().versions(), "wgpu-native": str(self._wgpu_native.__version__)}
+
+    def found_handles(self, backend: str) -> list[Any]:
+        """Return the adapters of a backend; other backends' drivers are not asked, which takes 1.4 s."""
+        from wgpu.backends.wgpu_native._helpers import get_wgpu_instance
+
+        found = self.ffi.new("WGPUAdapter[]", MAX_ADAPTERS)
+        bits = {"backends": BACKEND_BITS[backend]}
+        options = self.ffi.new("WGPUInstanceEnumerateAdapterOptions *", bits)
+        count = self.checked.wgpuInstanceEnumerateAdapters(get_wgpu_instance(), options, found)
+        return [self._wgpu_native.gpu._create_adapter(handle) for handle in found[0:count]]
+
+    async def found_handles_async(self, backend: str) -> list[Any]:
+        """Return what `found_handles` returns."""
+        return self.found_handles(backend)
+
+    def request_device(self, adapter: Any, features: Collection[str] = ()) -> GPUDevice:
+        """Make a device as the public call does, which also counts limits that wgpu-native alone has."""
+        made: GPUDevice = adapter.request_device_sync(required_features=[*features])
+        return made
+
+    async def request_device_async(self, adapter: Any, features: Collection[str] = ()) -> GPUDevice:
+        """Make a device as `request_device`."""
+        return self.request_device(adapter, features)
+
+    def owner_of(self, handle: Any) -> GPUDevice | None:
+        """Return the wgpu device of a buffer, encoder or texture."""
+        owner: GPUDevice = handle.wgpu_device if isinstance(handle, StandIn) else handle._device
+        return owner
+
+    def queue_is_empty(self, wgpu_device: Any) -> bool:
+        """Whether all submitted work is done, without waiting; ends mappings that are done (1.7, none)."""
+        # a Rust bool in the lowest byte of C's 32 bits; the other bytes are undefined
+        done = self.library.wgpuDevicePoll(wgpu_device._internal, False, self.ffi.NULL)
+        if interrupts and current_thread() is main_thread():
+            raise interrupts.pop()
+        return bool(done & 0xFF)
+
+    def submit(self, wgpu_device: Any, encoder: Any, copy: BytesCopy | None = None) -> None:
+        """Submit the commands of an encoder, if there is one, then a copy (13, 30)."""
+        library, checked, null = self.library, self.checked, self.ffi.NULL
+        if encoder is None:
+            recording = library.wgpuDeviceCreateCommandEncoder(wgpu_device._internal, null)
+        else:
+            recording = encoder._internal
+        try:
+            if copy is not None:
+                source, offset_nbytes, target, nbytes = cast("tuple[Any, int, Any, int]", copy)
+                read, written = handle_of(source)._internal, handle_of(target)._internal
+                places = read, offset_nbytes, written, 0
+                library.wgpuCommandEncoderCopyBufferToBuffer(recording, *places, nbytes)
+            commands = checked.wgpuCommandEncoderFinish(recording, null)
+        finally:
+            if encoder is None:
+                library.wgpuCommandEncoderRelease(recording)
+        try:
+            checked.wgpuQueueSubmit(wgpu_device.queue._internal, 1, [commands])
+        finally:
+            library.wgpuCommandBufferRelease(commands)
+
+    def check_valid(self, wgpu_device: Any) -> None:
+        """Raise wgpu's error if the device is lost (3.4, 7.4)."""
+        layout = self.checked.wgpuDeviceCreateBindGroupLayout(wgpu_device._internal, self._no_bindings)
+        self.library.wgpuBindGroupLayoutRelease(layout)
+
+    def check_texture_alive(self, wgpu_device: Any, texture: Any) -> None:  # noqa: ARG002
+        """Raise wgpu's error if a texture has been destroyed or its device is lost: it has no views then."""
+        view = self.checked.wgpuTextureCreateView(texture._internal, self.ffi.NULL)
+        self.library.wgpuTextureViewRelease(view)
+
+    def make_bind_group(self, wgpu_device: Any, layout: Any, ranges: Sequence[BoundRange]) -> BindGroup:
+        """Make a bind group of buffers (8.8, 26)."""
+        null = self.ffi.NULL
+        entries = [
+            (null, number, handle_of(buffer)._internal, offset_nbytes, nbytes, null, null)
+            for number, buffer, offset_nbytes, nbytes in ranges
+        ]
+        kept = self.ffi.new("WGPUBindGroupEntry[]", entries)  # as long as the description refers to it
+        description = {"layout": layout._internal, "entryCount": len(entries), "entries": kept}
+        handle = self.checked.wgpuDeviceCreateBindGroup(
+            wgpu_device._internal, self.ffi.new("WGPUBindGroupDescriptor *", description)
+        )
+        made: BindGroup = self._bind_group("", handle, wgpu_device)
+        return made
+
+    def is_known_alive(self, buffer: Buffer) -> bool:
+        """Whether a buffer has been watched, and not been destroyed since (0.3, 26 for a check)."""
+        return isinstance(vars(handle_of(buffer)).get("destroy"), Watch)
+
+    def watch(self, buffer: Buffer) -> None:
+        """Note when a buffer that was found alive is destroyed."""
+        handle = handle_of(buffer)
+        handle.destroy = Watch(handle)  # of this object alone
+
+    def copy_rows(
+        self,
+        encoder: Any,
+        sides: tuple[tuple[Any, int], tuple[Any, int]],
+        offsets: Iterable[tuple[int, int]],
+        nbytes: int,
+        checked: bool,
+    ) -> None:
+        """Record a copy of `nbytes` per pair of offsets (100 of them 86, 194).
+
+        A check that the encoder has not ended costs as much as a copy.
+        """
+        unchecked = self.library.wgpuCommandEncoderCopyBufferToBuffer
+        copy = self.checked.wgpuCommandEncoderCopyBufferToBuffer if checked else unchecked
+        (read, read_base), (written, written_base) = sides
+        recording = encoder._internal
+        source, target = handle_of(read)._internal, handle_of(written)._internal
+        for read_offset, written_offset in offsets:
+            copy(recording, source, read_base + read_offset, target, written_base + written_offset, nbytes)
+            copy = unchecked
+
+    def texture_fault(self, texture: Texture, aspect: str) -> str | None:  # noqa: ARG002
+        """Refuse nothing."""
+        return None
+
+    def copy_texels(
+        self,
+        encoder: Any,
+        region: Region,
+        buffer: Any,
+        rows: Sequence[int],
+        size: Sequence[int],
+        *,
+        writes: bool,
+    ) -> None:
+        """Record a copy of one aspect, which wgpu-py ignores."""
+        ffi, texture = self.ffi, cast("Any", region.texture)
+        name = region.aspect.title().replace("-", "")  # such as DepthOnly
+        aspect = getattr(self.library, f"WGPUTextureAspect_{name}")
+        texels = [texture._internal, region.mip_level, region.origin, aspect]
+        in_texture = ffi.new("WGPUTexelCopyTextureInfo *", texels)
+        of_buffer = {"buffer": handle_of(buffer)._internal, "layout": rows}
+        in_buffer = ffi.new("WGPUTexelCopyBufferInfo *", of_buffer)
+        extent, recording = ffi.new("WGPUExtent3D *", size), encoder._internal
+        if writes:
+            self.checked.wgpuCommandEncoderCopyBufferToTexture(recording, in_buffer, in_texture, extent)
+        else:
+            self.checked.wgpuCommandEncoderCopyTextureToBuffer(recording, in_texture, in_buffer, extent)
+
+    def timestamp_period_ns(self, wgpu_device: Any) -> float | None:
+        """Return the nanoseconds of a tick of the queue's clock."""
+        period: float = self.library.wgpuQueueGetTimestampPeriod(wgpu_device.queue._internal)
+        return period
+
+    def check_loss(self, is_lost: IsLost) -> None:
+        """Raise DeviceLostError if the device is lost, or about to be destroyed by another thread."""
+        for seconds in (0, LOSS_CHECK_SECONDS):
+            sleep(seconds)
+            super().check_loss(is_lost)
+
+    def wait_done(self, wgpu_device: Any, is_lost: IsLost) -> None:
+        """Wait until all submitted work is done, by polls (34, 359), which interrupts reach."""
+        if not finishes_before_loss(
+            partial(is_done_within, partial(self.queue_is_empty, wgpu_device)), is_lost
+        ):
+            raise DeviceLostError(LOST)
+
+    def begin_work(self, wgpu_device: Any, is_lost: IsLost) -> Polled:
+        """Begin to wait for the end of all work that has been submitted."""
+        found = Polled(self, wgpu_device, is_lost, self.ffi.cast("void *", next(numbers)))
+        begin = partial(self.checked.wgpuQueueOnSubmittedWorkDone, wgpu_device.queue._internal)
+        found.begin(begin, "WGPUQueueWorkDoneStatus")
+        return found
+
+    def begin_mapping(
+        self, wgpu_device: Any, buffer: Any, nbytes: int, is_lost: IsLost, *, awaited: bool = False
+    ) -> Polled:
+        """Begin to map the first bytes of a buffer; with the wait and the end (11, 174)."""
+        handle = handle_of(buffer)
+        found = Polled(self, wgpu_device, is_lost, handle._internal, awaited=awaited)
+        read = self.library.WGPUMapMode_Read
+        begin = partial(self.checked.wgpuBufferMapAsync, handle._internal, read, 0, nbytes)
+        found.begin(begin, "WGPUMapAsyncStatus")
+        return found
+
+    def mapped_bytes(self, buffer: Any, nbytes: int) -> memoryview:
+        """Return a read-only view of the first bytes of a buffer that has been mapped."""
+        start = self.checked.wgpuBufferGetMappedRange(handle_of(buffer)._internal, 0, nbytes)
+        return memoryview(self.ffi.buffer(start, nbytes)).toreadonly()
+
+    def end_mapping(self, buffer: Any) -> None:
+        """Unmap a buffer, or cancel its mapping."""
+        self.checked.wgpuBufferUnmap(handle_of(buffer)._internal)
+
+    def guard_mappings(self, wgpu_device: Any, mapped: Collection[Buffer]) -> None:
+        """Let `destroy` of a device refuse while arrays are on `mapped` buffers, whose memory it would free.
+
+        It also ends pending mappings. By public calls there are no arrays on mapped memory.
+        """
+        if "destroy" in vars(wgpu_device):
+            return
+        destroy = wgpu_device.destroy
+
+        def destroy_and_poll() -> None:
+            if mapped:
+                raise BufferError(
+                    f"destroy: arrays are on {len(mapped)} mapped buffer(s) of the device: drop the results "
+                    "of map_texture and their views first; array.copy() keeps the elements"
+                )
+            destroy()
+            is_done_within(partial(self.queue_is_empty, wgpu_device), DESTROY_SECONDS)
+
+        wgpu_device.destroy = destroy_and_poll
+
+    def poller(self, wgpu_device: Any) -> Poller:
+        """Return the thread of a device that polls while tasks wait."""
+        return self._pollers.setdefault(wgpu_device, Poller())
+
+
+class Watch:
+    """Replaces `destroy` of one buffer until it is called."""
+
+    def __init__(self, handle: Any) -> None:
+        self.handle = ref(handle)
+        self.previous = vars(handle).get("destroy")  # of another package
+
+    def __call__(self) -> None:
+        handle = self.handle()
+        if handle is not None:
+            del handle.destroy
+            if self.previous is not None:
+                handle.destroy = self.previous
+            handle.destroy()
+
+
+# Interval between checks for the loss of the device. On Windows an interrupt arrives between two checks, on
+# other systems at once.
+LOSS_CHECK_SECONDS = 0.1
+
+# Polls yield the core to software adapters for this time, then sleep for a fraction of the time waited. On
+# Linux `sleep(0)` costs 50 us: a 4 x 16 slice with the wait takes 1.03 times as long as with wgpu's wait, 1.4
+# times with `sleep(0)` or without a pause (lavapipe, 2 busy cores of an AMD EPYC). wgpu's own waits sleep
+# whole milliseconds on Metal (issues 7712, 8119), where one may not end (9531).
+YIELDING_SECONDS = 200e-6
+MAX_SLEEP_SECONDS = 1e-3
+DESTROY_SECONDS = 1.0  # that `destroy` waits for the GPU at most; wgpu-py's own waits as long for its thread
+pause = getattr(os, "sched_yield", partial(sleep, 0))  # Windows lacks sched_yield
+
+
+def is_done_within(is_done: Callable[[], bool], seconds: float) -> bool:
+    """Whether a poll says within `seconds` that something is done."""
+    begin = perf_counter()
+    while not is_done():
+        waited = perf_counter() - begin
+        if waited > seconds:
+            return False
+        if waited < YIELDING_SECONDS:
+            pause()
+        else:
+            sleep(min(waited / 16, MAX_SLEEP_SECONDS))
+    return True
+
+
+def finishes_before_loss(finished: Callable[[float], bool], is_lost: IsLost) -> bool:
+    """Wait until `finished` or the device is lost; return whether it has finished."""
+    while not finished(LOSS_CHECK_SECONDS):
+        if is_lost():
+            return False
+    return True
+
+
+pending: dict[Any, Polled] = {}  # what is not done, by the pointer that wgpu hands back
+numbers = count(1)  # such pointers of work; a mapping's is that of its buffer
+interrupts: list[BaseException] = []  # of callbacks, in the main thread
+
+
+class Polled(Pending):
+    """A mapping or work whose end wgpu tells by a callback, during a poll or a submission of any thread."""
+
+    host: WgpuNative
+
+    def __init__(
+        self, host: WgpuNative, wgpu_device: GPUDevice, is_lost: IsLost, key: Any, *, awaited: bool = False
+    ) -> None:
+        super().__init__(host, new_promise() if awaited else None, is_lost)
+        self.wgpu_device = wgpu_device
+        self.key = key
+        self.failure = ""  # wgpu's reason, if it has failed
+        self.is_done = False
+        self.is_missed = False  # whether an interrupt may have kept the callback from telling the end
+
+    def begin(self, begin: Callable[[Any], object], status: str) -> None:
+        """Begin, by a function that takes a callback."""
+        mode, null = self.host.library.WGPUCallbackMode_AllowProcessEvents, self.host.ffi.NULL
+        pending[self.key] = self
+        try:
+            begin((null, mode, callback(self.host.ffi, status), self.key, null))
+        except BaseException:
+            pending.pop(self.key, None)
+            raise
+
+    def finish(self, failure: str) -> None:
+        """Note that it is done, or why it has failed."""
+        if self.is_done:
+            return
+        if self.promise is not None and failure:
+            self.promise._wgpu_set_error(RuntimeError(failure))
+        elif self.promise is not None:
+            self.promise._wgpu_set_input(None)
+        self.failure = failure
+        self.is_done = True
+        pending.pop(self.key, None)
+
+    def is_over(self) -> bool:
+        """Poll, and return whether it is done or has failed."""
+        if not self.is_done and self.host.queue_is_empty(self.wgpu_device) and self.is_missed:
+            self.finish("")  # memory that is not mapped raises when it is read
+        return self.is_done
+
+    def wait(self) -> None:
+        """Wait until it is done."""
+        if not finishes_before_loss(partial(is_done_within, self.is_over), self.is_lost):
+            raise DeviceLostError(LOST)
+        if self.failure:
+            self.host.check_loss(self.is_lost)
+            raise self.failed(self.failure)
+
+    def then(self, callback: Callable[[object], Any], title: str | None) -> Any:
+        """Call a function when it has ended, of the result or the error; return the promise of its result."""
+        check_loop(self.promise)
+        promise = super().then(callback, title)
+        self.host.poller(self.wgpu_device).follow(self)
+        return promise
+
+    def __await__(self) -> Generator[Any, None, None]:
+        follow_running_loop(self.promise)
+        with suppress(RuntimeError):  # of a lost device, which `wait` raises as DeviceLostError
+            # for about as long as it takes to start a thread that polls
+            if not is_done_within(self.is_over, YIELDING_SECONDS):
+                self.host.poller(self.wgpu_device).follow(self)
+            yield from self.promise.__await__()
+
+
+@cache
+def callback(ffi: Any, status: str) -> Any:
+    """Make the callback of all mappings, or of all work, which is kept; wgpu-py makes one for each."""
+
+    def finish(given: int, message: Any, key: Any, _: Any) -> None:
+        found = pending.get(key)
+        if found is not None:
+            text = "" if given == SUCCESS else ffi.string(message.data, message.length).decode()
+            found.finish(text and f"{text} ({given})")
+
+    return ffi.callback(f"void({status}, WGPUStringView, void *, void *)", finish, onerror=keep_interrupt)
+
+
+def keep_interrupt(_: object, error: BaseException, __: object) -> None:
+    """Let the main thread's next poll raise the interrupt of a callback, which has not told an end."""
+    interrupts.append(error)
+    for found in [*pending.values()]:
+        found.is_missed = True
+
+
+class Poller:
+    """Polls in a thread while mappings are pending that tasks of an event loop wait for."""
+
+    def __init__(self) -> None:
+        self.pending: list[Polled] = []
+        self.lock = Lock()
+
+    def follow(self, mapping: Polled) -> None:
+        """Poll until a mapping is done or the device is lost."""
+        with self.lock:
+            self.pending.append(mapping)
+            if len(self.pending) == 1:
+                Thread(target=self._poll, daemon=True).start()
+
+    def _poll(self) -> None:
+        while True:
+            with self.lock:
+                self.pending = [mapping for mapping in self.pending if not mapping.is_done]
+                if not self.pending:
+                    return
+                mapping = self.pending[0]
+            try:
+                mapping.wait()
+            except RuntimeError:  # such as DeviceLostError, which whoever waits for the promise gets too
+                mapping.finish(LOST)
+
+
+def new_promise() -> Any:
+    """Make a wgpu.GPUPromise, for the event loop that is running, if any."""
+    from wgpu.backends.wgpu_native import GPUPromise
+
+    promise = GPUPromise("numpy_async", None)
+    if promise._call_soon_threadsafe is not None:
+        promise._call_soon_threadsafe = LoopCalls(promise._call_soon_threadsafe)
+    return promise
+
+
+class LoopCalls:
+    """Calls functions of a promise in the event loop that it was made in, until the loop is closed."""
+
+    def __init__(self, call_soon: Callable[..., Any]) -> None:
+        self.call_soon = call_soon
+
+    def __call__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Call a function soon; drop the call if the loop is closed."""
+        with suppress(RuntimeError):  # which the callback of a mapping would print
+            self.call_soon(function, *arguments)
+
+
+def check_loop(promise: Any) -> None:
+    """Raise RuntimeError if the event loop that a promise was made in is closed."""
+    if promise._call_soon_threadsafe is not None:
+        promise._call_soon_threadsafe.call_soon(int)
+
+
+def follow_running_loop(promise: Any) -> None:
+    """Let a promise wake tasks of the running event loop if the one that it was made in is closed."""
+    try:
+        check_loop(promise)
+    except RuntimeError:
+        from wgpu._async import detect_current_call_soon_threadsafe
+
+        call_soon = detect_current_call_soon_threadsafe()
+        promise._call_soon_threadsafe = call_soon and LoopCalls(call_soon)  # None: wgpu polls
