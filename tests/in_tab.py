@@ -12,7 +12,6 @@ import json
 import sys
 from collections.abc import Collection, Generator
 from importlib.abc import MetaPathFinder
-from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 

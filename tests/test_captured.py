@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from running import created
 
 import wgslice as wg
-from wgslice.gpu.stand_ins import Placeholder, is_given_out
 from wgslice.gpu.sink import Listing, Sink
+from wgslice.gpu.stand_ins import Placeholder, is_given_out
 
 FIXED = ("x", "y", "small", "picks", "wide", "mask", "corners")  # tensors of `Tensors`
 MAKE_DEVICES = {"Device.request", "to_device"}  # which an explained call may
@@ -29,6 +29,7 @@ IN_THREADS = {"Zarr, read", "Zarr, read in chunks", "Zarr, write"}  # of Zarr's,
 REFUSED = {
     "numpy of a view",
     *("numpy", "numpy of 4 MB", "numpy_async", "item", "tolist", "np.asarray", "np.from_dlpack", "pickle"),
+    "timed",
     *("to_device", "np.place", "index by a mask", "np.compress", "np.extract", "np.choose, out", "ONNX, run"),
     *("copy_to_texture and from_texture", "calls of ToTexture and FromTexture", "map_texture"),
     *("bind", "call of a program", "record of a program", "load_program", "save of a program"),

@@ -49,7 +49,8 @@ def test_the_machine_lists_its_adapters(device: wg.Device) -> None:
 @pytest.mark.parametrize("listed", ["CPU", "IntegratedGPU"])
 def test_warp_is_a_software_adapter_however_it_is_listed(listed: str) -> None:
     info = {"device": "Microsoft Basic Render Driver", "description": "", "backend_type": "D3D12"}
-    assert describe_adapter(SimpleNamespace(name="wgpu"), SimpleNamespace(info={**info, "adapter_type": listed})).software
+    host: Any = SimpleNamespace(name="wgpu")
+    assert describe_adapter(host, SimpleNamespace(info={**info, "adapter_type": listed})).software
 
 
 def test_adapters_are_enumerated_once() -> None:

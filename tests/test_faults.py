@@ -21,8 +21,8 @@ from wgpu.backends.wgpu_native._api import libf
 import wgslice as wg
 from wgslice import directml as dml
 from wgslice.gpu import adapter as adapter_module
-from wgslice.gpu.hosts.wgpu_native import Polled, WgpuNative
 from wgslice.gpu.adapter import Adapter
+from wgslice.gpu.hosts.wgpu_native import Polled, WgpuNative
 
 STEP = wg.Slice1(wg.TensorDesc("int32", (64,)), wg.TensorDesc("int32", (32,)), (0,), (64,), (-2,))
 COPY = wg.Slice1(wg.TensorDesc("int32", (64,)), wg.TensorDesc("int32", (64,)), (0,), (64,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,9 @@ from wgslice.gpu.hosts import navigator
 from wgslice.gpu.hosts.webgpu import WebGPU
 from wgslice.gpu.hosts.wgpu_native import WgpuNative
 
-OVERRIDDEN = sorted(name for name in vars(WgpuNative).keys() & vars(WebGPU).keys() if not name.startswith("_"))
+OVERRIDDEN = sorted(
+    name for name in vars(WgpuNative).keys() & vars(WebGPU).keys() if not name.startswith("_")
+)
 # What the public host calls of wgpu-py's API besides handles' methods that the types of `protocols` name.
 OFFERED = {
     "GPU": ["enumerate_adapters_sync", "enumerate_adapters_async"],
@@ -112,7 +115,8 @@ def test_other_values_of_the_variable_are_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("WGSLICE_HOST", "native")
     done = run_python("import wgslice as wg; wg.adapters()")
     assert done.stderr.splitlines()[-1] == (
-        "ValueError: WGSLICE_HOST = 'native': must be unset, or 'public' to use no names of wgpu that are private"
+        "ValueError: WGSLICE_HOST = 'native': must be unset, or 'public' to use no names of wgpu that are "
+        "private"
     )
 
 
@@ -123,9 +127,11 @@ def test_an_unknown_version_runs_by_public_names() -> None:
 
 
 def test_dawn_without_its_package_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(hosts.sys.modules, "wgpudawn", None)
+    monkeypatch.setitem(sys.modules, "wgpudawn", None)
     hosts.dawn_host.cache_clear()
-    with pytest.raises(wg.NoAdapterError, match=r"Dawn needs the package wgpudawn.*pip install wgslice\[dawn\]"):
+    with pytest.raises(
+        wg.NoAdapterError, match=r"Dawn needs the package wgpudawn.*pip install wgslice\[dawn\]"
+    ):
         wg.Device.request("dawn")
 
 
@@ -136,7 +142,9 @@ def test_handles_that_do_not_tell_their_device_need_it(
     buffer = device.wgpu_device.create_buffer(size=64, usage=wgpu.BufferUsage.STORAGE)
     other = wg.Device.request(device.adapter)
     monkeypatch.setattr(WgpuNative, "owner_of", WebGPU.owner_of)
-    with pytest.raises(ValueError, match=r"wgpu.GPUBuffer does not tell its device, and \d+ are in use: give dev"):
+    with pytest.raises(
+        ValueError, match=r"wgpu.GPUBuffer does not tell its device, and \d+ are in use: give dev"
+    ):
         wg.from_buffer(buffer, 16, np.float32)
     x = wg.from_buffer(buffer, 16, np.float32, device=device)
     check_same(x.numpy(), np.zeros(16, np.float32))

@@ -101,10 +101,12 @@ SIGNATURES = {
     wg.full: "(shape, fill_value, dtype=None, *, device=None)",
     wg.arange: "(start, stop=None, step=1, *, dtype=None, device=None)",
     wg.as_strided: "(x, shape, strides, *, offset=0)",
-    wg.from_buffer: "(gpu_buffer, shape, dtype, *, offset=0, strides=None)",
+    wg.from_buffer: "(gpu_buffer, shape, dtype, *, offset=0, strides=None, device=None)",
     wg.from_dlpack: "(x, device=None)",
-    wg.from_texture: "(texture, *, origin=(0, 0, 0), size=None, mip_level=0, aspect='all', out=None)",
-    wg.map_texture: "(texture, *, origin=(0, 0, 0), size=None, mip_level=0, aspect='all')",
+    wg.from_texture: (
+        "(texture, *, origin=(0, 0, 0), size=None, mip_level=0, aspect='all', device=None, out=None)"
+    ),
+    wg.map_texture: "(texture, *, origin=(0, 0, 0), size=None, mip_level=0, aspect='all', device=None)",
     wg.copy_to_texture: "(x, texture, *, origin=(0, 0, 0), mip_level=0, alpha=None)",
     wg.FromTexture: "(format, output, *, origin=(0, 0, 0), mip_level=0, aspect='all')",
     wg.ToTexture: "(input, format, *, origin=(0, 0, 0), mip_level=0, alpha=None)",

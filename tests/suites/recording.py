@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 
 import wgslice as wg
 from wgslice import array_api
-from wgslice.gpu import transfer
+from wgslice.gpu.hosts.wgpu_native import WgpuNative
 from wgslice.gpu.recording import Recorder
 from wgslice.gpu.sink import BoundPlan
 from wgslice.numpy_protocol.flat import Flat
@@ -119,7 +119,7 @@ def count_everything() -> None:
     count_calls(Flat, "flat", {"__getitem__", "__next__", "__setitem__", "copy"})
     count_calls(wg, "wgslice", set(wg.__all__) - {"explain", "selftest", "tune"})
     count_calls(array_api, "array_api", set(array_api.__all__))
-    play, mapped_bytes = Recorder.play, transfer.mapped_bytes  # type: ignore[attr-defined]  # counted
+    play, mapped_bytes = Recorder.play, WgpuNative.mapped_bytes
 
     @wraps(play)
     def count_moves(self: Recorder, bound: BoundPlan) -> None:
@@ -127,12 +127,12 @@ def count_everything() -> None:
         play(self, bound)
 
     @wraps(mapped_bytes)
-    def count_readbacks(buffer: Any, nbytes: int) -> memoryview:  # of a staging buffer, or of a tensor's own
-        record.readbacks += 1
-        return mapped_bytes(buffer, nbytes)
+    def count_readbacks(host: WgpuNative, buffer: Any, nbytes: int) -> memoryview:
+        record.readbacks += 1  # of a staging buffer, or of a tensor's own
+        return mapped_bytes(host, buffer, nbytes)
 
     Recorder.play = count_moves  # type: ignore[method-assign]  # counted
-    transfer.mapped_bytes = count_readbacks  # type: ignore[attr-defined]  # counted
+    WgpuNative.mapped_bytes = count_readbacks  # type: ignore[method-assign]  # counted
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

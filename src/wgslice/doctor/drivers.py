@@ -84,7 +84,9 @@ def run(device: Device, name: str, words: Words) -> Words:
     device.queue.write_buffer(handle_of(counters), 0, words)
     for number in range(1, 1 + (SUBMISSIONS if name == "interleaved_writes" else 1)):
         for part in np.split(np.arange(GROUPS), WRITES):
-            device.queue.write_buffer(handle_of(inputs), int(part[0]) * SIZE * 4, words[part] * np.uint32(number))
+            device.queue.write_buffer(
+                handle_of(inputs), int(part[0]) * SIZE * 4, words[part] * np.uint32(number)
+            )
         recorder = Recorder(device)
         recorder.record([dispatch])
         recorder.submit()

@@ -550,7 +550,7 @@ class GPUPromise(Awaitable[None]):
     """A promise of the end of a mapping, or of submitted work."""
 
     def __init__(self, device: GPUDevice | None, begun: Callable[[], Any]) -> None:
-        self._device = device
+        self._status = device.status if device is not None else Status()
         self._begun = begun  # returns JavaScript's promise
         self._failure: str | None = None  # the reason why it has failed, empty if it has not
 
@@ -567,8 +567,7 @@ class GPUPromise(Awaitable[None]):
                 self._failure = str(error)
         if self._failure:
             raise RuntimeError(self._failure)
-        if self._device is not None:
-            self._device.status.check()
+        self._status.check()
 
     def __await__(self) -> Generator[Any, None, None]:
         from pyodide.ffi import JsException

@@ -383,7 +383,7 @@ class Pending:
             self.host.check_loss(self.is_lost)
 
     def failed(self, reason: str) -> RuntimeError:
-        """Return an error that no frame refers to: with one, buffers would live until garbage is collected."""
+        """Return an error that no frame refers to, with which buffers would live until a collection."""
         error = RuntimeError(f"{TEXTS[self.host.name].host} did not map a buffer or end the work: {reason}")
         error.add_note(self.host.errors.note)
         return error

@@ -279,6 +279,7 @@ class Watch:
         self.previous = vars(handle).get("destroy")  # of another package
 
     def __call__(self) -> None:
+        """Destroy the buffer, by what `destroy` was before."""
         handle = self.handle()
         if handle is not None:
             del handle.destroy
