@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import import_module
@@ -26,8 +27,11 @@ import pytest
 
 if os.environ.get("WGSLICE_TEST_HOST") == "dawn":  # before anything imports wgpu
     import wgpudawn
+    from wgpudawn.backends.dawn import _api
 
     wgpudawn.install_as_wgpu()
+    # which tests import by the name that it has in wgpu, where Dawn would load the module once more
+    sys.modules["wgpu.backends.wgpu_native._api"] = _api
 
 from expected import host_in_test, row_of, rows_of
 from helpers import ADAPTERS, LARGE_PACKAGES, MEASURED, adapter_id

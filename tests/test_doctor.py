@@ -21,12 +21,23 @@ from wgslice.plans.kernels import Kernel
 
 KEYS = {
     "": [
-        *("passed", "versions", "system", "adapter", "limits", "features", "profile", "costs", "notes"),
+        *(
+            "passed",
+            "versions",
+            "system",
+            "adapter",
+            "accelerations",
+            "limits",
+            "features",
+            "profile",
+            "costs",
+            "notes",
+        ),
         *("seconds", "kernels", "quirks", "checks", "speeds"),
     ],
     "versions": ["wgslice", "wgpu", "wgpu-native", "numpy", "python"],
     "system": ["platform", "processor", "cores"],
-    "adapter": ["name", "backend", "kind", "driver"],
+    "adapter": ["name", "backend", "kind", "driver", "host"],
     "limits": [
         "max-buffer-size",
         "max-storage-buffer-binding-size",

@@ -132,7 +132,7 @@ def count_everything() -> None:
         return mapped_bytes(host, buffer, nbytes)
 
     Recorder.play = count_moves  # type: ignore[method-assign]  # counted
-    WgpuNative.mapped_bytes = count_readbacks  # type: ignore[method-assign]  # counted
+    WgpuNative.mapped_bytes = count_readbacks  # type: ignore[assignment, method-assign]  # counted
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

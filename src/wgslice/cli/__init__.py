@@ -20,7 +20,7 @@ from wgslice.cli.export import add_arguments, export
 from wgslice.cli.progress import progress_bar
 from wgslice.cli.slice import slice_file
 from wgslice.doctor.report import examine
-from wgslice.gpu.adapter import Adapter, choose_adapter, find_adapter
+from wgslice.gpu.adapter import Adapter, find_adapter
 from wgslice.gpu.device import checked_device
 from wgslice.plans.kernels import Kernel
 from wgslice.shaders import entry_point, kernel_module
@@ -120,9 +120,9 @@ def guarded(word: str) -> str:
 def list_adapters(_: object) -> None:
     """`wgslice adapters`: print one line per adapter."""
     adapters = wg.adapters()
-    default = choose_adapter(adapters, os.environ.get("WGSLICE_ADAPTER"))
+    default = find_adapter(os.environ.get("WGSLICE_ADAPTER"))
     for adapter in adapters:
-        mark = "*" if adapter is default else " "
+        mark = "*" if adapter.handle is default.handle else " "
         print(f"{mark} {adapter}, {adapter.kind}{', software' * adapter.software}, {adapter.driver}")
 
 

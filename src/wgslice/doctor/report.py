@@ -113,7 +113,10 @@ class Report:
                 "processor": processor(),
                 "cores": os.cpu_count() or 1,
             },
-            "adapter": {name: getattr(adapter, name) for name in ("name", "backend", "kind", "driver")},
+            "adapter": {
+                name: getattr(adapter, name) for name in ("name", "backend", "kind", "driver", "host")
+            },
+            "accelerations": self.device.host.accelerations,
             "limits": {name: wgpu_device.limits[name] for name in LIMITS},
             "features": sorted(wgpu_device.adapter.features),
             "profile": profile.name,
@@ -139,6 +142,7 @@ class Report:
             "adapter": adapter,
             "driver": adapter.driver,
             "kind": adapter.kind,
+            "host": f"{adapter.host}: {found['accelerations']}",
             "limits": ", ".join(f"{name} {number}" for name, number in found["limits"].items()),
             "features": ", ".join(found["features"]) or "none",
             "cost model": f"{found['costs']}; launch profile {found['profile']}",

@@ -34,8 +34,12 @@ def default_host() -> WebGPU:
         return dawn_host()
     from wgslice.gpu.hosts.wgpu_native import VERSIONS, WgpuNative
 
-    known = wgpu.__version__ in VERSIONS and not by_public_names
-    return WgpuNative("wgpu", wgpu) if known else WebGPU("wgpu", wgpu)
+    if wgpu.__version__ in VERSIONS and not by_public_names:
+        return WgpuNative("wgpu", wgpu)
+    host = WebGPU("wgpu", wgpu)
+    if not by_public_names:
+        host.accelerations += f", since {wgpu.__version__} is none of the versions {', '.join(VERSIONS)}"
+    return host
 
 
 @cache

@@ -52,6 +52,7 @@ class WebGPU:
     """
 
     backends: Sequence[str] = BACKENDS
+    accelerations = "its public API alone"  # which calls are used, in reports
     maps_in_place = False  # whether arrays may be on mapped memory, and buffers of tensors be mapped
 
     def __init__(self, name: str, api: Any) -> None:

@@ -39,6 +39,7 @@ SUCCESS = 1  # of a mapping and of work
 class WgpuNative(WebGPU):
     """wgpu with wgpu-native, by faster calls where there are."""
 
+    accelerations = "with faster calls of this version"
     maps_in_place = True
     best_handle = None  # `found_handles` of one backend is as fast
 
