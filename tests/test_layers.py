@@ -267,9 +267,9 @@ print(*(file for file in files if file.startswith(wg.__path__[0])), sep="\\n")
 """
 
 
-@pytest.mark.parametrize(("dtype", "most"), [("float32", 22), ("uint8", 24)])
+@pytest.mark.parametrize(("dtype", "most"), [("float32", 23), ("uint8", 24)])
 def test_the_first_slice_that_is_read_passes_through_few_files(dtype: str, most: int) -> None:
-    """Of bytes, the two more decide whether they are pixels."""
+    """Of bytes, the one more decides whether they are pixels."""
     shown = run_python(WALK, dtype)
     assert 10 < len(shown.stdout.splitlines()) <= most, shown.stdout + shown.stderr
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -85,13 +83,12 @@ def test_await_and_then_in_an_event_loop(device: wg.Device) -> None:
     asyncio.run(main())
 
 
-def test_what_has_arrived_is_awaited_without_a_thread(
+def test_what_has_arrived_is_awaited_without_a_sleep(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To start one that polls takes longer than most arrays do."""
     x = wg.asarray(ARRAY, device=device)
-    started: list[Any] = []
-    monkeypatch.setattr("wgslice.gpu.hosts.wgpu_native.Thread", lambda **arguments: started.append(arguments))
+    slept: list[float] = []
+    monkeypatch.setattr("wgpu._async.async_sleep", slept.append)
 
     async def main() -> None:
         promise = x.numpy_async()
@@ -99,51 +96,44 @@ def test_what_has_arrived_is_awaited_without_a_thread(
         check_same(await promise, ARRAY)
 
     asyncio.run(main())
-    assert not started
+    assert not slept
 
 
 def test_then_outside_of_an_event_loop_raises(device: wg.Device) -> None:
-    with pytest.raises(RuntimeError, match="no running loop"):
+    with pytest.raises(RuntimeError, match="no running event loop"):
         wg.asarray(ARRAY, device=device).numpy_async().then(print)
 
 
-def test_a_promise_outlives_its_event_loop(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It prints nothing in wgpu's thread, is waited for, and wakes tasks of another loop."""
-    x, may_arrive = wg.asarray(ARRAY, device=device), threading.Event()
-    seen: list[Any] = []
-    ignored: list[Any] = []
-    arrive = wgpu.GPUPromise._wgpu_set_input
-
-    def arrive_later(promise: Any, result: Any) -> None:
-        assert may_arrive.wait(LONGEST_SECONDS)
-        arrive(promise, result)
+def test_a_promise_outlives_its_event_loop(device: wg.Device) -> None:
+    """It is waited for, and awaited and followed in another loop."""
+    x = wg.asarray(ARRAY, device=device)
 
     async def begun() -> Any:
-        promise = x[::-1].numpy_async()
-        promise.then(seen.append)
-        return promise
+        return x[::-1].numpy_async()
 
     async def awaited(promise: Any) -> Any:
-        threading.Timer(0.01, may_arrive.set).start()  # a poll of the event loop's thread may wait for it
-        return await promise
+        seen: list[Any] = []
+        await promise.then(seen.append)
+        assert await promise is seen[0]
+        return seen[0]
 
-    def waited(promise: Any) -> Any:
-        may_arrive.set()
-        return promise.sync_wait()
-
-    monkeypatch.setattr(wgpu.GPUPromise, "_wgpu_set_input", arrive_later)
-    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
     ends: tuple[Callable[[Any], Any], ...] = (
-        waited,
+        lambda promise: promise.sync_wait(),
         lambda promise: asyncio.run(asyncio.wait_for(awaited(promise), LONGEST_SECONDS)),
     )
     for end in ends:
-        may_arrive.clear()
-        promise = asyncio.run(begun())
-        with pytest.raises(RuntimeError, match="Event loop is closed"):
-            promise.then(seen.append)
-        check_same(end(promise), ARRAY[::-1].copy())
-    assert not ignored
+        check_same(end(asyncio.run(begun())), ARRAY[::-1].copy())
+
+
+def test_what_then_calls_may_fail(device: wg.Device) -> None:
+    x = wg.asarray(ARRAY, device=device)
+
+    async def main() -> list[Any]:
+        failed = x.numpy_async().then(lambda array: 1 // (array.size - ARRAY.size))
+        return [*await asyncio.gather(failed, return_exceptions=True)]
+
+    (error,) = asyncio.run(main())
+    assert isinstance(error, ZeroDivisionError)
 
 
 def test_frames_read_two_frames_later_block_nothing(

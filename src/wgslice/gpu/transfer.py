@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from math import prod
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import finalize
 
 import numpy as np
@@ -23,13 +23,18 @@ from wgslice.gpu.stand_ins import is_given_out
 from wgslice.layout import whole_words
 from wgslice.plans.profiles import STAGING_NBYTES
 
+if TYPE_CHECKING:
+    from asyncio import Task
+
+T = TypeVar("T")
+tasks: set[Task[Any]] = set()  # which event loops refer to weakly
+
 
 class Readback:
     """A staging buffer of the device, and bytes on their way through it."""
 
-    def __init__(self, device: Device, nbytes: int, *, awaited: bool = False) -> None:
+    def __init__(self, device: Device, nbytes: int) -> None:
         self.device = device
-        self.awaited = awaited  # by a task of an event loop, or not
         size = whole_words(nbytes)
         usage = BufferUsage.MAP_READ | BufferUsage.COPY_DST
         self.staging = device.staging.take(size) or device.new_buffer(size, usage)
@@ -47,7 +52,7 @@ class Readback:
         """Submit commands that write a part of the staging buffer; any thread may wait for it."""
         self.part = part
         self.device.submit(encoder, copy)
-        self.mapping = begin_mapping(self.device, self.staging, mapped_nbytes(part), awaited=self.awaited)
+        self.mapping = begin_mapping(self.device, self.staging, mapped_nbytes(part))
 
     def wait(self) -> NDArray[np.uint8]:
         """Wait for the bytes, and return a view of them, which dangles once they are unmapped."""
@@ -99,12 +104,11 @@ class Readback:
             raise
 
 
-def begin_mapping(device: Device, buffer: Buffer, nbytes: int, *, awaited: bool = False) -> Pending:
+def begin_mapping(device: Device, buffer: Buffer, nbytes: int) -> Pending:
     """Begin to map the first bytes of a buffer after all submitted work."""
     try:
         with device.calls:
-            host, wgpu_device = device.host, device.wgpu_device
-            return host.begin_mapping(wgpu_device, buffer, nbytes, device.is_lost, awaited=awaited)
+            return device.host.begin_mapping(device.wgpu_device, buffer, nbytes, device.is_lost)
     except ValueError:  # a lost device has destroyed its buffers
         device.host.check_loss(device.is_lost)
         raise
@@ -183,7 +187,7 @@ def read_in_place(device: Device, buffer: Buffer, offset_nbytes: int, into: NDAr
     """
     stop, host = offset_nbytes + into.size, device.host
     with device.calls:
-        host.begin_work(device.wgpu_device, device.is_lost).wait()
+        host.wait_done(device.wgpu_device, device.is_lost)
         with device.mapping_lock:
             if is_given_out(buffer):
                 return False
@@ -237,41 +241,45 @@ class ArrayPromise(Awaitable[NDArray[Any]]):
 
     def then(
         self,
-        callback: Callable[[NDArray[Any]], Any],
-        error_callback: Callable[[Exception], Any] | None = None,
+        callback: Callable[[NDArray[Any]], T],
+        error_callback: Callable[[Exception], T] | None = None,
         title: str | None = None,
-    ) -> Any:
-        """Call a function with the array, in the event loop that ran when the promise was made.
+    ) -> Task[T]:
+        """Call a function with the array, in a task of asyncio's running event loop.
 
         Parameters
         ----------
         callback, error_callback : callable
             Functions of the array, and of the error if there is none.
         title : str, optional
-            Name of the new promise.
+            Name of the task.
 
         Returns
         -------
-        wgpu.GPUPromise
+        asyncio.Task
             Of the callback's result.
 
         Raises
         ------
         RuntimeError
-            The promise was made outside of an event loop (asyncio, trio or rendercanvas), or the loop is
-            closed.
+            No event loop of asyncio is running.
         """
+        from asyncio import get_running_loop  # and fifty modules more
 
-        def settled(_: object) -> Any:
+        async def settled() -> T:
             try:
-                array = self.sync_wait()
+                array = await self
             except Exception as error:
                 if error_callback is None:
                     raise
                 return error_callback(error)
             return callback(array)
 
-        return self._readback.mapping.then(settled, title)
+        loop = get_running_loop()
+        task = loop.create_task(settled(), name=title)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        return task
 
     def __await__(self) -> Generator[Any, None, NDArray[Any]]:
         yield from self._readback.mapping.__await__()
@@ -289,7 +297,6 @@ def begin_download(
     """Begin to read an array back, as `download` with a staging buffer for all of it."""
     nbytes = prod(shape) * dtype.itemsize
     sink().check_runs(f"{nbytes} bytes are read back")
-    device.host.guard_mappings(device.wgpu_device, device.staging.in_use)
-    readback = Readback(device, max(offset_nbytes % 4 + nbytes, STAGING_NBYTES), awaited=True)
+    readback = Readback(device, max(offset_nbytes % 4 + nbytes, STAGING_NBYTES))
     readback.begin(buffer, nbytes, offset_nbytes, encoder)
     return ArrayPromise(readback, shape, dtype)

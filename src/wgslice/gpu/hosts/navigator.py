@@ -10,13 +10,12 @@ whatever uses a buffer holds its handle: bind groups, and encoders until their c
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from types import SimpleNamespace
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 from weakref import WeakSet
 
 import numpy as np
@@ -35,9 +34,6 @@ SOFTWARE = ("swiftshader", "llvmpipe", "lavapipe", "microsoft basic render drive
 
 # Smaller buffers come from memory that the browser holds; to wait for its answer costs some 100 us.
 MIN_AWAITED_NBYTES = 2**20
-
-
-T = TypeVar("T")
 
 
 class GPUError(Exception):
@@ -581,20 +577,3 @@ class GPUPromise(Awaitable[None]):
                 self._failure = str(error)
         if self._failure:
             raise RuntimeError(self._failure)
-
-    def then(
-        self,
-        callback: Callable[[None], T],
-        error_callback: Callable[[Exception], T],
-        title: str | None = None,
-    ) -> asyncio.Task[T]:
-        """Call a function when it has ended, in a task of the event loop."""
-
-        async def settled() -> T:
-            try:
-                await self
-            except RuntimeError as error:
-                return error_callback(error)
-            return callback(None)
-
-        return asyncio.get_running_loop().create_task(settled(), name=title)

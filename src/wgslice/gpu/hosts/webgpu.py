@@ -318,19 +318,16 @@ class WebGPU:
 
     def wait_done(self, wgpu_device: Any, is_lost: IsLost) -> None:
         """Wait until all submitted work is done."""
-        self.begin_work(wgpu_device, is_lost).wait()
-
-    def begin_work(self, wgpu_device: Any, is_lost: IsLost) -> Pending:
-        """Begin to wait for the end of all work that has been submitted."""
         try:
-            return Pending(self, wgpu_device.queue.on_submitted_work_done_async(), is_lost)
+            promise = wgpu_device.queue.on_submitted_work_done_async()
         except TypeError:  # of wgpu 0.32.0 (wgpu-py issue 834)
             usage = BufferUsage.MAP_READ | BufferUsage.COPY_DST
             unread = wgpu_device.create_buffer(size=4, usage=usage)
             encoder = wgpu_device.create_command_encoder()
             encoder.clear_buffer(unread)  # a mapping of an unused buffer waits for nothing
             wgpu_device.queue.submit([encoder.finish()])
-            return Pending(self, unread.map_async(READ), is_lost)
+            promise = unread.map_async(READ)
+        Pending(self, promise, is_lost).wait()
 
     def begin_mapping(
         self,
@@ -338,10 +335,8 @@ class WebGPU:
         buffer: Any,
         nbytes: int,
         is_lost: IsLost,
-        *,
-        awaited: bool = False,  # noqa: ARG002 -- of a faster call
     ) -> Pending:
-        """Begin to map the first bytes of a buffer after all submitted work; `awaited` by a task, or not."""
+        """Begin to map the first bytes of a buffer after all submitted work."""
         return Pending(self, handle_of(buffer).map_async(READ, 0, nbytes), is_lost)
 
     def mapped_bytes(self, buffer: Any, nbytes: int) -> memoryview:
@@ -388,10 +383,6 @@ class Pending:
         error = RuntimeError(f"{TEXTS[self.host.name].host} did not map a buffer or end the work: {reason}")
         error.add_note(self.host.errors.note)
         return error
-
-    def then(self, callback: Callable[[object], Any], title: str | None) -> Any:
-        """Call a function when it has ended, of the result or the error; return the promise of its result."""
-        return self.promise.then(callback, callback, title)
 
     def __await__(self) -> Generator[Any, None, None]:
         with suppress(RuntimeError):  # which `wait` raises

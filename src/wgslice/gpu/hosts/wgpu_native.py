@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
-from contextlib import suppress
 from functools import cache, partial
-from itertools import count
-from threading import Lock, Thread, current_thread, main_thread
+from threading import current_thread, main_thread
 from time import perf_counter, sleep
 from typing import Any, cast
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
 from wgslice.errors import LOST, DeviceLostError
 from wgslice.gpu.hosts.webgpu import BACKENDS, IsLost, Pending, WebGPU
@@ -33,7 +31,7 @@ VERSIONS = ("0.32.0",)  # of wgpu-py
 # Bits of wgpu-native's WGPUInstanceBackend, which cffi cannot read.
 BACKEND_BITS = dict(zip(BACKENDS, (1, 4, 8, 2), strict=True))
 MAX_ADAPTERS = 1024  # of one backend, beyond any machine's: a first call that counts starts each driver twice
-SUCCESS = 1  # of a mapping and of work
+SUCCESS = 1  # of a mapping
 
 
 class WgpuNative(WebGPU):
@@ -55,7 +53,6 @@ class WgpuNative(WebGPU):
         self.ffi = ffi
         self._bind_group = GPUBindGroup
         self._no_bindings = ffi.new("WGPUBindGroupLayoutDescriptor *")
-        self._pollers: WeakKeyDictionary[Any, Poller] = WeakKeyDictionary()  # by devices
 
     def versions(self) -> dict[str, str]:
         """Return the versions of wgpu, and of wgpu-native, the library that it wraps."""
@@ -220,22 +217,18 @@ class WgpuNative(WebGPU):
         ):
             raise DeviceLostError(LOST)
 
-    def begin_work(self, wgpu_device: Any, is_lost: IsLost) -> Polled:
-        """Begin to wait for the end of all work that has been submitted."""
-        found = Polled(self, wgpu_device, is_lost, self.ffi.cast("void *", next(numbers)))
-        begin = partial(self.checked.wgpuQueueOnSubmittedWorkDone, wgpu_device.queue._internal)
-        found.begin(begin, "WGPUQueueWorkDoneStatus")
-        return found
-
-    def begin_mapping(
-        self, wgpu_device: Any, buffer: Any, nbytes: int, is_lost: IsLost, *, awaited: bool = False
-    ) -> Polled:
+    def begin_mapping(self, wgpu_device: Any, buffer: Any, nbytes: int, is_lost: IsLost) -> Polled:
         """Begin to map the first bytes of a buffer; with the wait and the end (11, 174)."""
         handle = handle_of(buffer)
-        found = Polled(self, wgpu_device, is_lost, handle._internal, awaited=awaited)
-        read = self.library.WGPUMapMode_Read
-        begin = partial(self.checked.wgpuBufferMapAsync, handle._internal, read, 0, nbytes)
-        found.begin(begin, "WGPUMapAsyncStatus")
+        key, library, null = handle._internal, self.library, self.ffi.NULL
+        mode, told = library.WGPUCallbackMode_AllowProcessEvents, callback(self.ffi)
+        found = pending[key] = Polled(self, wgpu_device, is_lost, key)
+        try:
+            called = null, mode, told, key, null
+            self.checked.wgpuBufferMapAsync(key, library.WGPUMapMode_Read, 0, nbytes, called)
+        except BaseException:
+            pending.pop(key, None)
+            raise
         return found
 
     def mapped_bytes(self, buffer: Any, nbytes: int) -> memoryview:
@@ -250,26 +243,21 @@ class WgpuNative(WebGPU):
     def guard_mappings(self, wgpu_device: Any, mapped: Collection[Buffer]) -> None:
         """Let `destroy` of a device refuse while arrays are on `mapped` buffers, whose memory it would free.
 
-        It also ends pending mappings. By public calls there are no arrays on mapped memory.
+        By public calls there are no arrays on mapped memory.
         """
         if "destroy" in vars(wgpu_device):
             return
         destroy = wgpu_device.destroy
 
-        def destroy_and_poll() -> None:
+        def destroy_unless_mapped() -> None:
             if mapped:
                 raise BufferError(
                     f"destroy: arrays are on {len(mapped)} mapped buffer(s) of the device: drop the results "
                     "of map_texture and their views first; array.copy() keeps the elements"
                 )
             destroy()
-            is_done_within(partial(self.queue_is_empty, wgpu_device), DESTROY_SECONDS)
 
-        wgpu_device.destroy = destroy_and_poll
-
-    def poller(self, wgpu_device: Any) -> Poller:
-        """Return the thread of a device that polls while tasks wait."""
-        return self._pollers.setdefault(wgpu_device, Poller())
+        wgpu_device.destroy = destroy_unless_mapped
 
 
 class Watch:
@@ -299,7 +287,6 @@ LOSS_CHECK_SECONDS = 0.1
 # whole milliseconds on Metal (issues 7712, 8119), where one may not end (9531).
 YIELDING_SECONDS = 200e-6
 MAX_SLEEP_SECONDS = 1e-3
-DESTROY_SECONDS = 1.0  # that `destroy` waits for the GPU at most; wgpu-py's own waits as long for its thread
 pause = getattr(os, "sched_yield", partial(sleep, 0))  # Windows lacks sched_yield
 
 
@@ -325,44 +312,27 @@ def finishes_before_loss(finished: Callable[[float], bool], is_lost: IsLost) -> 
     return True
 
 
-pending: dict[Any, Polled] = {}  # what is not done, by the pointer that wgpu hands back
-numbers = count(1)  # such pointers of work; a mapping's is that of its buffer
+pending: dict[
+    Any, Polled
+] = {}  # mappings that are not done, by the pointer that wgpu hands back: the buffer's
 interrupts: list[BaseException] = []  # of callbacks, in the main thread
 
 
 class Polled(Pending):
-    """A mapping or work whose end wgpu tells by a callback, during a poll or a submission of any thread."""
+    """A mapping whose end wgpu tells by a callback, during a poll or a submission of any thread."""
 
     host: WgpuNative
 
-    def __init__(
-        self, host: WgpuNative, wgpu_device: GPUDevice, is_lost: IsLost, key: Any, *, awaited: bool = False
-    ) -> None:
-        super().__init__(host, new_promise() if awaited else None, is_lost)
+    def __init__(self, host: WgpuNative, wgpu_device: GPUDevice, is_lost: IsLost, key: Any) -> None:
+        super().__init__(host, None, is_lost)
         self.wgpu_device = wgpu_device
         self.key = key
         self.failure = ""  # wgpu's reason, if it has failed
         self.is_done = False
         self.is_missed = False  # whether an interrupt may have kept the callback from telling the end
 
-    def begin(self, begin: Callable[[Any], object], status: str) -> None:
-        """Begin, by a function that takes a callback."""
-        mode, null = self.host.library.WGPUCallbackMode_AllowProcessEvents, self.host.ffi.NULL
-        pending[self.key] = self
-        try:
-            begin((null, mode, callback(self.host.ffi, status), self.key, null))
-        except BaseException:
-            pending.pop(self.key, None)
-            raise
-
     def finish(self, failure: str) -> None:
         """Note that it is done, or why it has failed."""
-        if self.is_done:
-            return
-        if self.promise is not None and failure:
-            self.promise._wgpu_set_error(RuntimeError(failure))
-        elif self.promise is not None:
-            self.promise._wgpu_set_input(None)
         self.failure = failure
         self.is_done = True
         pending.pop(self.key, None)
@@ -376,38 +346,36 @@ class Polled(Pending):
     def wait(self) -> None:
         """Wait until it is done."""
         if not finishes_before_loss(partial(is_done_within, self.is_over), self.is_lost):
+            pending.pop(self.key, None)
             raise DeviceLostError(LOST)
         if self.failure:
             self.host.check_loss(self.is_lost)
             raise self.failed(self.failure)
 
-    def then(self, callback: Callable[[object], Any], title: str | None) -> Any:
-        """Call a function when it has ended, of the result or the error; return the promise of its result."""
-        check_loop(self.promise)
-        promise = super().then(callback, title)
-        self.host.poller(self.wgpu_device).follow(self)
-        return promise
-
     def __await__(self) -> Generator[Any, None, None]:
-        follow_running_loop(self.promise)
-        with suppress(RuntimeError):  # of a lost device, which `wait` raises as DeviceLostError
-            # for about as long as it takes to start a thread that polls
-            if not is_done_within(self.is_over, YIELDING_SECONDS):
-                self.host.poller(self.wgpu_device).follow(self)
-            yield from self.promise.__await__()
+        return self._polled().__await__()
+
+    async def _polled(self) -> None:
+        """Poll until it is done, in the event loop of the task, whichever it is."""
+        from wgpu._async import async_sleep
+
+        begin = perf_counter()
+        while not is_done_within(self.is_over, YIELDING_SECONDS) and not self.is_lost():
+            await async_sleep(min((perf_counter() - begin) / 16, MAX_SLEEP_SECONDS))
 
 
 @cache
-def callback(ffi: Any, status: str) -> Any:
-    """Make the callback of all mappings, or of all work, which is kept; wgpu-py makes one for each."""
+def callback(ffi: Any) -> Any:
+    """Make the callback of all mappings, which is kept; wgpu-py makes one for each."""
 
-    def finish(given: int, message: Any, key: Any, _: Any) -> None:
+    def finish(status: int, message: Any, key: Any, _: Any) -> None:
         found = pending.get(key)
         if found is not None:
-            text = "" if given == SUCCESS else ffi.string(message.data, message.length).decode()
-            found.finish(text and f"{text} ({given})")
+            text = "" if status == SUCCESS else ffi.string(message.data, message.length).decode()
+            found.finish(text and f"{text} ({status})")
 
-    return ffi.callback(f"void({status}, WGPUStringView, void *, void *)", finish, onerror=keep_interrupt)
+    kind = "void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)"
+    return ffi.callback(kind, finish, onerror=keep_interrupt)
 
 
 def keep_interrupt(_: object, error: BaseException, __: object) -> None:
@@ -415,69 +383,3 @@ def keep_interrupt(_: object, error: BaseException, __: object) -> None:
     interrupts.append(error)
     for found in [*pending.values()]:
         found.is_missed = True
-
-
-class Poller:
-    """Polls in a thread while mappings are pending that tasks of an event loop wait for."""
-
-    def __init__(self) -> None:
-        self.pending: list[Polled] = []
-        self.lock = Lock()
-
-    def follow(self, mapping: Polled) -> None:
-        """Poll until a mapping is done or the device is lost."""
-        with self.lock:
-            self.pending.append(mapping)
-            if len(self.pending) == 1:
-                Thread(target=self._poll, daemon=True).start()
-
-    def _poll(self) -> None:
-        while True:
-            with self.lock:
-                self.pending = [mapping for mapping in self.pending if not mapping.is_done]
-                if not self.pending:
-                    return
-                mapping = self.pending[0]
-            try:
-                mapping.wait()
-            except RuntimeError:  # such as DeviceLostError, which whoever waits for the promise gets too
-                mapping.finish(LOST)
-
-
-def new_promise() -> Any:
-    """Make a wgpu.GPUPromise, for the event loop that is running, if any."""
-    from wgpu.backends.wgpu_native import GPUPromise
-
-    promise = GPUPromise("numpy_async", None)
-    if promise._call_soon_threadsafe is not None:
-        promise._call_soon_threadsafe = LoopCalls(promise._call_soon_threadsafe)
-    return promise
-
-
-class LoopCalls:
-    """Calls functions of a promise in the event loop that it was made in, until the loop is closed."""
-
-    def __init__(self, call_soon: Callable[..., Any]) -> None:
-        self.call_soon = call_soon
-
-    def __call__(self, function: Callable[..., Any], *arguments: Any) -> None:
-        """Call a function soon; drop the call if the loop is closed."""
-        with suppress(RuntimeError):  # which the callback of a mapping would print
-            self.call_soon(function, *arguments)
-
-
-def check_loop(promise: Any) -> None:
-    """Raise RuntimeError if the event loop that a promise was made in is closed."""
-    if promise._call_soon_threadsafe is not None:
-        promise._call_soon_threadsafe.call_soon(int)
-
-
-def follow_running_loop(promise: Any) -> None:
-    """Let a promise wake tasks of the running event loop if the one that it was made in is closed."""
-    try:
-        check_loop(promise)
-    except RuntimeError:
-        from wgpu._async import detect_current_call_soon_threadsafe
-
-        call_soon = detect_current_call_soon_threadsafe()
-        promise._call_soon_threadsafe = call_soon and LoopCalls(call_soon)  # None: wgpu polls
