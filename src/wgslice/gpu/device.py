@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import cached_property
 from threading import Lock, RLock, local
-from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -294,7 +294,8 @@ class Device:
         while True:
             try:
                 with self.calls:
-                    return cast("Buffer", self.wgpu_device.create_buffer(size=size, usage=usage))
+                    made: Buffer = self.wgpu_device.create_buffer(size=size, usage=usage)
+                    return made
             except OutOfDeviceMemory:
                 if not (self.pool.shrink() or self.staging.shrink(STAGING_NBYTES)):  # one reads back
                     raise
@@ -320,7 +321,7 @@ class Device:
     def new_encoder(self) -> CommandEncoder:
         """Make a command encoder."""
         with self.calls:
-            return cast("CommandEncoder", self.wgpu_device.create_command_encoder())
+            return self.wgpu_device.create_command_encoder()
 
     def write(self, buffer: Buffer, offset_nbytes: int, data: NDArray[np.uint8]) -> None:
         """Write whole words at a word offset before any later submission.
@@ -392,7 +393,7 @@ class OneByOne:
 
 def leased(wgpu_device: GPUDevice, buffer: Buffer) -> Buffer:
     """Return a lease of a buffer that is freed when the lease is dropped."""
-    return cast("Buffer", Lease(wgpu_device, buffer, lambda *_: None))
+    return Lease(wgpu_device, buffer, lambda *_: None)
 
 
 def buffer_nbytes(nbytes: int) -> int:

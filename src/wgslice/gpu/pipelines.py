@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache, partial
 from threading import Lock
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -278,8 +278,10 @@ def add_tables(
 def constant_buffer(wgpu_device: GPUDevice, values: bytes, count: int = 1) -> Buffer:
     """Make a buffer of some bytes `count` times, then zeros to whole vectors, that is never written."""
     data = values * count
+    data += bytes(-len(data) % WIDEST_NBYTES)
     usage = BufferUsage.STORAGE | BufferUsage.COPY_SRC
-    return wgpu_device.create_buffer_with_data(data=data + bytes(-len(data) % WIDEST_NBYTES), usage=usage)
+    made: Buffer = wgpu_device.create_buffer_with_data(data=data, usage=usage)
+    return made
 
 
 def bind_group_layout(wgpu_device: GPUDevice, *types: str) -> BindGroupLayout:
@@ -307,7 +309,7 @@ class BufferPool:
     def lease(self, wgpu_device: GPUDevice, buffer: Buffer) -> Buffer:
         """Return a lease of a buffer, which gives it back when it is dropped."""
         self.in_use.add(buffer)
-        return cast("Buffer", Lease(wgpu_device, buffer, self.end_lease))
+        return Lease(wgpu_device, buffer, self.end_lease)
 
     def end_lease(self, buffer: Buffer, lease: Lease) -> None:
         """Take a buffer back whose lease is dropped."""

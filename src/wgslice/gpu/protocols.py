@@ -1,9 +1,8 @@
-"""Types of what a host offers, by WebGPU's names, usage bits, and marks on buffers."""
+"""Types of what a host offers, by WebGPU's names, and bits of usages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple, NewType, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 # Plain integers, faster to test than wgpu's flags; WebGPU fixes their values.
 COMPUTE_STAGE = 0x4  # visibility of a binding
@@ -30,20 +29,25 @@ class TextureUsage:
     RENDER_ATTACHMENT = 0x10
 
 
-# Opaque handles; the protocols below list only the members that are used, by WebGPU's names.
-BindGroup = NewType("BindGroup", object)
-BindGroupLayout = NewType("BindGroupLayout", object)
-Pipeline = NewType("Pipeline", object)
+# Handles of a host, by the names of wgpu-py's classes without GPU; wgpu ships no types.
+BindGroup: TypeAlias = Any
+BindGroupLayout: TypeAlias = Any
+CommandEncoder: TypeAlias = Any
+ComputePass: TypeAlias = Any
+GPUDevice: TypeAlias = Any
+Pipeline: TypeAlias = Any
+Queue: TypeAlias = Any
 
 
 class Buffer(Protocol):
-    """A wgpu.GPUBuffer."""
+    """A wgpu.GPUBuffer, or what stands for one."""
 
-    destroy: Callable[[], None]  # frees its memory and invalidates its bind groups
     size: int  # bytes
     usage: int  # bits of `BufferUsage`
-    map_state: str  # "unmapped", "pending" or "mapped"
     label: str
+
+    @property
+    def map_state(self) -> str: ...  # "unmapped", "pending" or "mapped"
 
 
 class Place(NamedTuple):
@@ -65,33 +69,6 @@ class Texture(Protocol):
     label: str
 
 
-class ComputePass(Protocol):
-    """A wgpu.GPUComputePassEncoder."""
-
-    def set_pipeline(self, pipeline: Pipeline) -> None: ...
-    def set_bind_group(self, index: int, bind_group: BindGroup) -> None: ...
-    def dispatch_workgroups(self, x: int, y: int, z: int) -> None: ...
-    def end(self) -> None: ...
-
-
-class CommandEncoder(Protocol):
-    """A wgpu.GPUCommandEncoder."""
-
-    def begin_compute_pass(self) -> ComputePass: ...
-    def copy_buffer_to_buffer(
-        self, source: Buffer, source_offset: int, destination: Buffer, destination_offset: int, size: int
-    ) -> None: ...
-    def clear_buffer(self, buffer: Buffer, offset: int, size: int) -> None: ...
-    def finish(self) -> object: ...
-
-
-class Queue(Protocol):
-    """A wgpu.GPUQueue."""
-
-    def submit(self, command_buffers: Sequence[object]) -> None: ...
-    def write_buffer(self, buffer: Buffer, buffer_offset: int, data: Any) -> None: ...
-
-
 class BytesCopy(NamedTuple):
     """A copy of bytes to the start of another buffer."""
 
@@ -99,22 +76,6 @@ class BytesCopy(NamedTuple):
     offset_nbytes: int
     target: Buffer
     nbytes: int
-
-
-class GPUDevice(Protocol):
-    """A wgpu.GPUDevice."""
-
-    adapter: Any  # the wgpu.GPUAdapter
-    features: Collection[str]  # by WebGPU's names
-    limits: Mapping[str, int]  # by WebGPU's names with hyphens
-    queue: Queue
-
-    def create_buffer(self, *, size: int, usage: int) -> Buffer: ...
-    def create_buffer_with_data(self, *, data: Any, usage: int) -> Buffer: ...
-    def create_bind_group_layout(self, *, entries: Sequence[Mapping[str, Any]]) -> BindGroupLayout: ...
-    def create_pipeline_layout(self, *, bind_group_layouts: Sequence[BindGroupLayout]) -> object: ...
-    def create_compute_pipeline(self, *, layout: object, compute: Mapping[str, Any]) -> Pipeline: ...
-    def create_command_encoder(self) -> CommandEncoder: ...
 
 
 class BoundRange(NamedTuple):

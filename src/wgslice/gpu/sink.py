@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import local
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,7 +193,7 @@ class Listing(Sink):
 
     def create_encoder(self, device: Device) -> CommandEncoder:  # noqa: ARG002
         """Make a list of plans."""
-        return cast("CommandEncoder", ListedSubmission())
+        return ListedSubmission()
 
     def prepare(self, device: Device, plan: Plan) -> None:
         """Make nothing."""
@@ -204,19 +204,18 @@ class Listing(Sink):
 
     def record(self, encoder: CommandEncoder, bound: BoundPlan, write: Write) -> None:  # noqa: ARG002
         """Add a plan to its submission; a plan for a caller's encoder gets its own submission."""
-        bound, submission = bound._replace(commands=()), cast("object", encoder)
-        if isinstance(submission, ListedSubmission):
-            submission.recorded.append(bound)
+        bound = bound._replace(commands=())
+        if isinstance(encoder, ListedSubmission):
+            encoder.recorded.append(bound)
         else:
             self.add(ListedSubmission([bound]))
 
     def submit(self, device: Device, encoder: CommandEncoder) -> None:  # noqa: ARG002
         """Add the submission that replaces an encoder."""
-        submission: object = encoder
-        if not isinstance(submission, ListedSubmission):
+        if not isinstance(encoder, ListedSubmission):
             self.check_runs("commands that were recorded before are submitted")
         else:
-            self.add(submission)
+            self.add(encoder)
 
     def check_alive(self, device: Device, buffer: Buffer) -> bool:  # noqa: ARG002
         """Check nothing."""
@@ -283,7 +282,7 @@ def using(receiver: Sink) -> Iterator[None]:
 def placeholder(device: Device, nbytes: int, *, zeroed: bool = True) -> Buffer:
     """Make a placeholder, of any size and without memory, for a buffer of a listed call."""
     size, used = buffer_nbytes(nbytes), whole_words(nbytes)
-    return cast("Buffer", Placeholder(device.wgpu_device, size, TENSOR_USAGES, zeroed, used))
+    return Placeholder(device.wgpu_device, size, TENSOR_USAGES, zeroed, used)
 
 
 def checked_nbytes(device: Device, nbytes: int) -> int:

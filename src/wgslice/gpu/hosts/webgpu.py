@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from wgslice.errors import LOST, DeviceLostError, ErrorTexts, TranslatedErrors
@@ -96,13 +96,13 @@ class WebGPU:
         """Make a device with all limits of its adapter, and some of its features."""
         made = self._fresh(adapter).request_device_sync(**self._wanted(adapter, features))
         self._made_by[made] = adapter
-        return cast("GPUDevice", made)
+        return made
 
     async def request_device_async(self, adapter: Any, features: Collection[str] = ()) -> GPUDevice:
         """Make a device as `request_device`, without a wait."""
         made = await self._fresh(adapter).request_device_async(**self._wanted(adapter, features))
         self._made_by[made] = adapter
-        return cast("GPUDevice", made)
+        return made
 
     def _wanted(self, adapter: Any, features: Collection[str]) -> dict[str, Any]:
         wanted = [*features, *{SAFE} & {*adapter.features}]
@@ -136,16 +136,17 @@ class WebGPU:
 
     def as_device(self, value: Any) -> GPUDevice | None:
         """Return the device of this host that a value is, or None."""
-        return cast("GPUDevice | None", self._as(value, "GPUDevice"))
+        return self._as(value, "GPUDevice")
 
     def as_buffer(self, value: Any) -> Buffer | None:
         """Return what stands for the buffer that a value is, or None."""
         found = value if isinstance(value, StandIn) else self._as(value, "GPUBuffer")
-        return None if found is None else cast("Buffer", known(found))
+        return None if found is None else known(found)
 
     def as_texture(self, value: Any) -> Texture | None:
         """Return the texture that a value is, or None."""
-        return cast("Texture | None", self._as(value, "GPUTexture"))
+        texture: Texture | None = self._as(value, "GPUTexture")
+        return texture
 
     def as_encoder(self, value: Any, *, or_pass: bool = False) -> Any:
         """Return the command encoder that a value is, or the compute pass if that is accepted, or None."""
@@ -168,7 +169,7 @@ class WebGPU:
         """Return the device of a buffer, encoder or texture, or None: handles do not tell it publicly."""
         if isinstance(handle, StandIn):
             return handle.wgpu_device
-        return cast("GPUDevice | None", handle.device) if self.name == "browser" else None
+        return handle.device if self.name == "browser" else None
 
     def has(self, handle: Any) -> bool:
         """Whether a handle is one of this host's."""
@@ -179,7 +180,7 @@ class WebGPU:
 
     def create_module(self, wgpu_device: Any, label: str, code: str) -> object:
         """Compile WGSL."""
-        return cast("object", wgpu_device.create_shader_module(label=label, code=code))
+        return wgpu_device.create_shader_module(label=label, code=code)
 
     def make_bind_group(self, wgpu_device: Any, layout: Any, ranges: Sequence[BoundRange]) -> BindGroup:
         """Make a bind group of buffers."""
@@ -190,7 +191,7 @@ class WebGPU:
             }
             for number, buffer, offset_nbytes, nbytes in ranges
         ]
-        return cast("BindGroup", wgpu_device.create_bind_group(layout=layout, entries=entries))
+        return wgpu_device.create_bind_group(layout=layout, entries=entries)
 
     def check_alive(self, wgpu_device: Any, layout: Any, buffer: Buffer) -> None:
         """Raise the host's error if a buffer is destroyed, by an unused bind group.
