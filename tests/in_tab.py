@@ -23,6 +23,7 @@ MESSAGE = "in the tab: "  # begins a line that is a message
 NO_WHEEL = "has no wheel for Pyodide on PyPI"
 ABSENT = {
     "PIL": NO_WHEEL,
+    "cffi": "is not the browser's",
     "dask": "starts threads",
     "distributed": "starts processes",
     "google": NO_WHEEL,

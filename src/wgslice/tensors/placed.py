@@ -123,12 +123,12 @@ class Placed:
         return self.layout.is_packed
 
     @property
-    def buffer(self) -> Buffer:
+    def buffer(self) -> Any:
         """The wgpu.GPUBuffer, which is not reused for other tensors once it has been read here."""
         with self.device.mapping_lock:
             if not is_given_out(self.memory):
                 self.device.flush()  # a mapping does not wait for what the queue holds (wgpu issue 5173)
-            return cast("Buffer", given_out(self.memory))
+            return given_out(self.memory)
 
     @property
     def flags(self) -> Flags:

@@ -15,6 +15,7 @@ from typing import Any, cast
 from weakref import ref
 
 from wgslice.errors import LOST, DeviceLostError
+from wgslice.gpu.hosts.declared import ParsedDeclarations
 from wgslice.gpu.hosts.webgpu import BACKENDS, IsLost, Pending, WebGPU
 from wgslice.gpu.protocols import (
     BindGroup,
@@ -42,9 +43,10 @@ class WgpuNative(WebGPU):
     best_handle = None  # `found_handles` of one backend is as fast
 
     def __init__(self, name: str, api: Any) -> None:
-        from wgpu.backends import wgpu_native
-        from wgpu.backends.wgpu_native import GPUBindGroup, ffi, lib
-        from wgpu.backends.wgpu_native._api import libf
+        with ParsedDeclarations():
+            from wgpu.backends import wgpu_native
+            from wgpu.backends.wgpu_native import GPUBindGroup, ffi, lib
+            from wgpu.backends.wgpu_native._api import libf
 
         super().__init__(name, api)
         self._wgpu_native = wgpu_native
