@@ -188,7 +188,7 @@ FINDINGS = {
 }
 
 
-def executed(body: str) -> list[str]:
+def executed(body: str, **changed: Any) -> list[str]:
     """Return the kinds of what is found of two workgroups of 8 invocations on 16 words."""
     block = np.array([3, 7], "<u4")
     call = KernelCall(
@@ -199,7 +199,7 @@ def executed(body: str) -> list[str]:
         {0: Content(block)},
         (Binding(1, 0, 0, 64), Binding(2, 1, 0, 64)),
         (2, 1, 1),
-    )
+    )._replace(**changed)
     memories = {0: Memory(np.arange(16)), 1: Memory(np.arange(16))}
     return [found.kind for found in Dispatched("main", call, memories, Tally()).run()]
 

@@ -21,19 +21,8 @@ from wgslice.plans.kernels import Kernel
 
 KEYS = {
     "": [
-        *(
-            "passed",
-            "versions",
-            "system",
-            "adapter",
-            "accelerations",
-            "limits",
-            "features",
-            "profile",
-            "costs",
-            "notes",
-        ),
-        *("seconds", "kernels", "quirks", "checks", "speeds"),
+        *("passed", "versions", "system", "adapter", "accelerations", "limits", "features", "profile"),
+        *("costs", "notes", "omits_checks", "seconds", "kernels", "quirks", "checks", "speeds"),
     ],
     "versions": ["wgslice", "wgpu", "wgpu-native", "numpy", "python"],
     "system": ["platform", "processor", "cores"],

@@ -269,7 +269,7 @@ print(*(file for file in files if file.startswith(wg.__path__[0])), sep="\\n")
 """
 
 
-@pytest.mark.parametrize(("dtype", "most"), [("float32", 23), ("uint8", 24)])
+@pytest.mark.parametrize(("dtype", "most"), [("float32", 24), ("uint8", 25)])
 def test_the_first_slice_that_is_read_passes_through_few_files(dtype: str, most: int) -> None:
     """Of bytes, the one more decides whether they are pixels."""
     shown = run_python(WALK, dtype)

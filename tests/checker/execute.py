@@ -16,6 +16,7 @@ from checker.values import Arithmetic, EndlessLoopError, Mask
 from numpy.typing import NDArray
 
 from wgslice.gpu.pipelines import KernelCall
+from wgslice.plans.proofs import Checks
 
 BATCH = 2**16  # invocations that are executed at once
 WORD_NBYTES = 4
@@ -103,7 +104,8 @@ class Dispatched:
         if written:
             memory.begin()
         common = variable.name, memory, self.findings, self.tally
-        return Buffer(*common, size, unit, written, self.repeats, first)
+        proven = self.call.checks is Checks.NONE
+        return Buffer(*common, size, unit, written, self.repeats, first, proven=proven)
 
     def barrier(self, mask: Mask, line: int) -> None:
         """Check that all invocations of a workgroup meet, and forget their accesses of workgroup memory."""

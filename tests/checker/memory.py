@@ -115,6 +115,7 @@ class Buffer:
     repeats: bool = False  # whether invocations may write what others write, with equal bits
     first: int = 0  # word of the memory
     bases: Numbers | None = None  # first word of each invocation, for workgroup memory
+    proven: bool = False  # whether no load is clamped, so that none may be outside, whatever its mark
 
     @property
     def length(self) -> int:
@@ -130,7 +131,7 @@ class Buffer:
         outside = None
         if chosen.max() >= self.length:
             outside = chosen >= self.length
-            if not beyond:
+            if self.proven or not beyond:
                 what = f"an element outside of {self.length:,} is accessed"
                 self.complain("bounds", line, active, outside, chosen, what)
         return (

@@ -19,11 +19,13 @@ from wgslice.calibration.measure import (
     with_constants,
 )
 from wgslice.calibration.store import VARIABLE, Machine, Record, find, keep, say
+from wgslice.calibration.unchecked import has_passed
 from wgslice.calibration.verdict import verdict
 from wgslice.errors import OutOfDeviceMemory, fitted, named
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device, checked_device, shipped_profile
 from wgslice.gpu.hosts import host_named
+from wgslice.gpu.pipelines import fewest_checks
 from wgslice.gpu.sink import RUNNING, using
 from wgslice.plans.profiles import Costs, Profile
 
@@ -36,7 +38,13 @@ compared: dict[Machine, Record] = {}  # comparisons of this process
 
 
 def calibrate(device: Device) -> None:
-    """Set the cost model of a new device; compares constants once per machine on a software adapter."""
+    """Set the cost model of a new device; compares constants once per machine on a software adapter.
+
+    A GPU whose kernels have passed the self-test without run-time checks goes without them.
+    """
+    fewest = fewest_checks(device.adapter)
+    if fewest < device.pipelines.checks and has_passed(device.adapter):
+        device.pipelines.checks = fewest
     record = kept_record(device.adapter)
     if record is None and is_compared(device.adapter):
         # a device made by an explained or captured call is measured as any other

@@ -22,6 +22,7 @@ from wgslice.cli.slice import slice_file
 from wgslice.doctor.report import examine
 from wgslice.gpu.adapter import Adapter, find_adapter
 from wgslice.gpu.device import checked_device
+from wgslice.gpu.pipelines import fewest_checks
 from wgslice.plans.kernels import Kernel
 from wgslice.shaders import entry_point, kernel_module
 
@@ -163,6 +164,8 @@ def tune(arguments: Namespace) -> int:
     device = checked_device(arguments.adapter)
     with progress_bar() as progress:
         tuning = wg.tune(device, progress=progress)
+        if fewest_checks(device.adapter) < device.pipelines.checks:
+            wg.selftest(device, progress=progress)  # decides whether kernels run without checks on this GPU
     show(arguments, tuning.as_json(), summary(device.adapter, tuning.record, table=arguments.table))
     if VARIABLE in os.environ:
         say(f"{VARIABLE}={os.environ[VARIABLE]} is set, so new devices do not load this measurement")

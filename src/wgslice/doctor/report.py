@@ -21,6 +21,7 @@ from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device, default_device
 from wgslice.operators.explain import explain
 from wgslice.packaged import packaged_text
+from wgslice.plans.proofs import Checks
 from wgslice.tensors.creation import empty
 from wgslice.tensors.placed import copyto
 from wgslice.tensors.tensor import Tensor
@@ -122,6 +123,7 @@ class Report:
             "profile": profile.name,
             "costs": profile.costs.origin,
             "notes": self.notes,
+            "omits_checks": self.device.pipelines.checks is not Checks.ALL,
             "seconds": self.tested.seconds,
             "kernels": [{**asdict(test), "passed": test.passed} for test in self.tested.kernels],
             "quirks": [
@@ -146,6 +148,9 @@ class Report:
             "limits": ", ".join(f"{name} {number}" for name, number in found["limits"].items()),
             "features": ", ".join(found["features"]) or "none",
             "cost model": f"{found['costs']}; launch profile {found['profile']}",
+            "checks": "omitted where accesses are proven"
+            if found["omits_checks"]
+            else "all, in every kernel",
         }
         lines = [f"{name:<11} {fact}" for name, fact in facts.items()]
         lines += [f"{'warning':<11} {note}" for note in self.notes]

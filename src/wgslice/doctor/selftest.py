@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from time import perf_counter
 
+from wgslice.calibration.unchecked import keep_passed
 from wgslice.doctor.copies import copy_trials
 from wgslice.doctor.indexing import index_trials
 from wgslice.doctor.trials import Constants, Trial, run_trials, with_few_pipelines
@@ -16,9 +17,11 @@ from wgslice.doctor.windows import window_trials
 from wgslice.errors import fitted, named
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device, checked_device
+from wgslice.gpu.pipelines import fewest_checks
 from wgslice.gpu.sink import sink
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Limits
+from wgslice.plans.proofs import Checks
 from wgslice.threads import BackgroundExecutor
 
 # Pipelines tested per kernel, each compiled in 50 to 280 ms or read from the driver's cache in 20 ms, and
@@ -107,7 +110,9 @@ def selftest(
 
     Tests each kernel at both sides of every condition under which plans choose it, byte by byte, with guard
     bytes around its output. Later plans use another kernel instead of a disabled one, and print why. Compiled
-    operators plan again at their next call.
+    operators plan again at their next call. On a GPU, kernels are tested without run-time checks first, and
+    with all of them if one fails; if all pass, this device and later ones omit the checks of dispatches whose
+    accesses are proven. `WGSLICE_CHECKS=1` keeps all checks.
 
     Parameters
     ----------
@@ -144,10 +149,28 @@ def selftest(
         sink().check_runs("kernels are tested")
     start = perf_counter()
     limits = replace(device.limits, disabled=frozenset())
-    tests = tuple(run(device, limits, progress))
+    tests = outcomes(device, limits, progress)
     failed = frozenset(Kernel(test.kernel) for test in tests if not test.passed)
     device.update_limits(lambda current: replace(current, disabled=failed))
     return SelfTest(device.adapter, tests, perf_counter() - start)
+
+
+def outcomes(
+    device: Device, limits: Limits, progress: Callable[[float, str], None] | None
+) -> tuple[KernelTest, ...]:
+    """Test kernels, on GPUs first without run-time checks: if all pass, later devices go without them."""
+    fewest = fewest_checks(device.adapter)
+    if device.adapter.software or fewest is Checks.ALL:
+        return tuple(run(device, limits, progress))
+    for checks in (fewest, Checks.ALL):
+        device.pipelines.checks = checks
+        tests = tuple(run(device, limits, progress))
+        if checks is fewest:
+            passed = all(test.passed for test in tests)
+            keep_passed(device.adapter, passed)
+            if passed:
+                break
+    return tests
 
 
 def run(

@@ -29,7 +29,7 @@ from wgslice.gpu.adapter import (
 )
 from wgslice.gpu.hosts import found_by, host_named
 from wgslice.gpu.hosts.webgpu import WebGPU
-from wgslice.gpu.pipelines import MIN_REUSED_NBYTES, BufferPool, Pipelines, max_reused_nbytes
+from wgslice.gpu.pipelines import MIN_REUSED_NBYTES, BufferPool, Pipelines, fewest_checks, max_reused_nbytes
 from wgslice.gpu.protocols import Buffer, BufferUsage, BytesCopy, CommandEncoder, GPUDevice, Queue
 from wgslice.gpu.stand_ins import Lease, handle_of
 from wgslice.plans.profiles import (
@@ -44,6 +44,7 @@ from wgslice.plans.profiles import (
     Profile,
     shipped_for,
 )
+from wgslice.plans.proofs import Checks
 
 TENSOR_USAGES = BufferUsage.STORAGE | BufferUsage.COPY_SRC | BufferUsage.COPY_DST
 MAPPABLE = "mappable-primary-buffers"  # wgpu's feature: buffers of tensors may be mapped
@@ -286,8 +287,9 @@ class Device:
             self.limits = update(self.limits)
 
     def new_pipelines(self) -> Pipelines:
-        """Make caches of pipelines without any."""
-        return Pipelines(self.host, self.wgpu_device, self.calls)
+        """Make caches of pipelines without any; GPUs have all checks until a self-test without has passed."""
+        checks = fewest_checks(self.adapter) if self.adapter.software else Checks.ALL
+        return Pipelines(self.host, self.wgpu_device, self.calls, checks)
 
     def new_buffer(self, size: int, usage: int) -> Buffer:
         """Make a zeroed buffer of any usage; if memory is short, free the pool's buffers and retry."""

@@ -12,6 +12,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from wgslice.gpu.adapter import Adapter
+from wgslice.gpu.hosts import host_named
 from wgslice.gpu.hosts.webgpu import WebGPU
 from wgslice.gpu.protocols import (
     COMPUTE_STAGE,
@@ -30,6 +32,7 @@ from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import INSERTING, OF_WINDOWS, SCATTERING, TABLES, WIDEST_NBYTES, Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import MAX_CONSTANTS, MAX_PIPELINES, MAX_UNIFORM_BUFFERS
+from wgslice.plans.proofs import Checks, needed_checks
 from wgslice.plans.sized import SizedDispatch
 from wgslice.plans.steps import BufferCopies, Clear, Memory, Span, TextureCopy
 from wgslice.plans.windows import WindowDispatch
@@ -47,6 +50,8 @@ MAX_CHECKED_NBYTES = 2**16  # of a binding; a module's types of fixed size are s
 # EPYC) take 45 ms into a buffer that was written before and 75 to 90 ms into a new one, 256 MiB 200 and 340.
 MIN_REUSED_NBYTES = 2**20  # wgpu allocates smaller buffers from memory that it holds, as fast as reuse
 VARIABLE = "WGSLICE_REUSED_MIB"
+CHECKS_VARIABLE = "WGSLICE_CHECKS"
+UNCHECKED_BACKENDS = "Vulkan", "Metal", "D3D12"  # of GPUs; OpenGL's drivers have shown most faults
 MAX_REUSED_MIB = 512
 
 
@@ -77,6 +82,7 @@ class KernelCall(NamedTuple):
     contents: dict[int, Content]  # by binding number
     bindings: tuple[Binding, ...]  # buffers given at recording
     workgroups: tuple[int, int, int]
+    checks: Checks = Checks.ALL  # that its module needs: fewer only where a plan's step has a proof
 
 
 class Bound(NamedTuple):
@@ -105,13 +111,20 @@ BoundCommand: TypeAlias = BoundDispatch | tuple[Clear | BufferCopies | TextureCo
 class Pipelines:
     """Caches of pipelines by kernel and constants, of blocks and constants by value, of commands by plan."""
 
-    def __init__(self, host: WebGPU, wgpu_device: GPUDevice, calls: AbstractContextManager[None]) -> None:
+    def __init__(
+        self,
+        host: WebGPU,
+        wgpu_device: GPUDevice,
+        calls: AbstractContextManager[None],
+        checks: Checks = Checks.ALL,
+    ) -> None:
         self.host = host
         self.wgpu_device = wgpu_device
         self.calls = calls  # around those of the host
+        self.checks = checks  # that every module has at least
         self.layout = lru_cache(maxsize=MAX_LAYOUTS)(partial(bind_group_layout, wgpu_device))
         self.probe_layout = self.layout(READ)
-        self.module = lru_cache(maxsize=len(Kernel))(partial(host.create_module, wgpu_device))
+        self.module = lru_cache(maxsize=2 * len(Kernel))(partial(host.create_module, wgpu_device))
         self.pipeline = lru_cache(maxsize=MAX_PIPELINES)(self._make_pipeline)
         self.uniform_buffer = lru_cache(maxsize=MAX_UNIFORM_BUFFERS)(
             partial(wgpu_device.create_buffer_with_data, usage=BufferUsage.UNIFORM)
@@ -163,7 +176,9 @@ class Pipelines:
             for number, content in call.contents.items()
         }
         return Bound(
-            self.pipeline(call.module, call.entry_point, call.constants, call.types),
+            self.pipeline(
+                call.module, call.entry_point, call.constants, call.types, max(call.checks, self.checks)
+            ),
             self.layout(*call.types),
             tuple(BoundRange(number, buffer, 0, buffer.size) for number, buffer in constant.items()),
             call.bindings,
@@ -206,13 +221,18 @@ class Pipelines:
         return kept[key]
 
     def _make_pipeline(
-        self, module: str, entry_point: str, constants: tuple[tuple[str, int], ...], types: tuple[str, ...]
+        self,
+        module: str,
+        entry_point: str,
+        constants: tuple[tuple[str, int], ...],
+        types: tuple[str, ...],
+        checks: Checks,
     ) -> Pipeline:
-        """Compile a kernel with its override constants."""
+        """Compile a kernel with its override constants and run-time checks."""
         return self.wgpu_device.create_compute_pipeline(
             layout=self.wgpu_device.create_pipeline_layout(bind_group_layouts=[self.layout(*types)]),
             compute={
-                "module": self.module(entry_point, module),
+                "module": self.module(entry_point, module, checks),
                 "entry_point": entry_point,
                 "constants": dict(constants),
             },
@@ -249,6 +269,7 @@ def kernel_call(step: Dispatched) -> KernelCall:
             for number, (memory, span) in supplied.items()
         ),
         step.share.workgroups,
+        needed_checks(step),
     )
 
 
@@ -358,3 +379,15 @@ def max_reused_nbytes() -> int:
     if not given.isdecimal():
         raise ValueError(f"{VARIABLE} = {given!r}: must be a number of MiB; 0 keeps no buffer for reuse")
     return int(given) << 20
+
+
+def fewest_checks(adapter: Adapter) -> Checks:
+    """Return the fewest checks that modules on an adapter may have: all by the variable WGSLICE_CHECKS."""
+    given = os.environ.get(CHECKS_VARIABLE, "0")
+    if given not in ("0", "1"):
+        raise ValueError(
+            f"{CHECKS_VARIABLE} = {given!r}: must be 0 or 1; 1 keeps all run-time checks, 0 is the default"
+        )
+    backends = ("Vulkan",) if adapter.software else UNCHECKED_BACKENDS
+    omits = given == "0" and host_named(adapter.host).omits_checks and adapter.backend in backends
+    return Checks.NONE if omits else Checks.ALL

@@ -20,6 +20,7 @@ from wgslice.gpu.protocols import (
     Texture,
 )
 from wgslice.gpu.stand_ins import StandIn, handle_of, known
+from wgslice.plans.proofs import Checks
 
 IsLost = Callable[[], bool]
 
@@ -53,6 +54,7 @@ class WebGPU:
 
     backends: Sequence[str] = BACKENDS
     accelerations = "its public API alone"  # which calls are used, in reports
+    omits_checks = False  # whether modules may be made without run-time checks
     maps_in_place = False  # whether arrays may be on mapped memory, and buffers of tensors be mapped
 
     def __init__(self, name: str, api: Any) -> None:
@@ -178,8 +180,8 @@ class WebGPU:
 
     # Commands
 
-    def create_module(self, wgpu_device: Any, label: str, code: str) -> object:
-        """Compile WGSL."""
+    def create_module(self, wgpu_device: Any, label: str, code: str, checks: Checks) -> object:  # noqa: ARG002
+        """Make a module of WGSL, with all run-time checks; on Dawn they are of a whole device."""
         return wgpu_device.create_shader_module(label=label, code=code)
 
     def make_bind_group(self, wgpu_device: Any, layout: Any, ranges: Sequence[BoundRange]) -> BindGroup:

@@ -27,6 +27,7 @@ from wgslice.gpu.protocols import (
     Texture,
 )
 from wgslice.gpu.stand_ins import StandIn, handle_of
+from wgslice.plans.proofs import Checks
 
 VERSIONS = ("0.32.0",)  # of wgpu-py
 # Bits of wgpu-native's WGPUInstanceBackend, which cffi cannot read.
@@ -39,6 +40,7 @@ class WgpuNative(WebGPU):
     """wgpu with wgpu-native, by faster calls where there are."""
 
     accelerations = "with faster calls of this version"
+    omits_checks = True
     maps_in_place = True
     best_handle = None  # `found_handles` of one backend is as fast
 
@@ -127,6 +129,25 @@ class WgpuNative(WebGPU):
         """Raise wgpu's error if a texture has been destroyed or its device is lost: it has no views then."""
         view = self.checked.wgpuTextureCreateView(texture._internal, self.ffi.NULL)
         self.library.wgpuTextureViewRelease(view)
+
+    def create_module(self, wgpu_device: Any, label: str, code: str, checks: Checks) -> object:
+        """Make a module of WGSL with some run-time checks; by the public call it has all of them."""
+        if checks is Checks.ALL:
+            return super().create_module(wgpu_device, label, code, checks)
+        library, ffi = self.library, self.ffi
+        texts = [text.encode() for text in (label, code)]
+        kept = [ffi.from_buffer(text) for text in texts]  # as long as the descriptions refer to them
+        name, written = ([text, len(text)] for text in kept)
+        chain = {"sType": library.WGPUSType_ShaderSourceWGSL}
+        source = ffi.new("WGPUShaderSourceWGSL *", {"chain": chain, "code": written})
+        description = {"nextInChain": ffi.addressof(source, "chain"), "label": name}
+        handle = self.checked.wgpuDeviceCreateShaderModuleTrusted(
+            wgpu_device._internal,
+            ffi.new("WGPUShaderModuleDescriptor *", description),
+            library.WGPUShaderRuntimeChecks_BoundsChecks if checks is Checks.BOUNDS else 0,
+        )
+        made: object = self._wgpu_native.GPUShaderModule(label, handle, wgpu_device)
+        return made
 
     def make_bind_group(self, wgpu_device: Any, layout: Any, ranges: Sequence[BoundRange]) -> BindGroup:
         """Make a bind group of buffers (8.8, 26)."""
