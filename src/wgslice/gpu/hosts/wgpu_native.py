@@ -383,7 +383,8 @@ class Polled(Pending):
         from wgpu._async import async_sleep
 
         begin = perf_counter()
-        while not is_done_within(self.is_over, YIELDING_SECONDS) and not self.is_lost():
+        is_done_within(self.is_over, YIELDING_SECONDS)  # as most are, in less time than a sleep takes
+        while not self.is_over() and not self.is_lost():
             await async_sleep(min((perf_counter() - begin) / 16, MAX_SLEEP_SECONDS))
 
 
