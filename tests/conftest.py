@@ -110,7 +110,7 @@ def _handles_tell_their_device(monkeypatch: pytest.MonkeyPatch) -> None:
     if host_in_test() in ("dawn", "public"):
         told = WebGPU.owner_of
         monkeypatch.setattr(
-            WebGPU, "owner_of", lambda host, handle: told(host, handle) or getattr(handle, "_device", None)
+            WebGPU, "owner_of", lambda self, handle: told(self, handle) or getattr(handle, "_device", None)
         )
 
 

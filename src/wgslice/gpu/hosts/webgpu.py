@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from wgslice.errors import LOST, DeviceLostError, ErrorTexts, TranslatedErrors
 from wgslice.gpu.protocols import (
@@ -62,6 +62,7 @@ class WebGPU:
         self.api = api
         self.refusals: type[Exception] = api.GPUError
         self.errors = TranslatedErrors(self.refusals, TEXTS[name])
+        self._lost: WeakSet[Any] = WeakSet()  # devices
         self._made_by: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # adapters by devices
 
     # Adapters and devices
@@ -210,8 +211,22 @@ class WebGPU:
         """Note when a buffer that was found alive is destroyed: not known, each use checks it (26 us)."""
 
     def check_valid(self, wgpu_device: Any) -> None:
-        """Raise the host's error if the device is lost: only then it rejects a layout without bindings."""
-        wgpu_device.create_bind_group_layout(entries=[])
+        """Raise the host's error if the device is lost.
+
+        Only then it rejects a layout without bindings. Dawn stops that once it has told the loss to whoever
+        awaits it, so a loss that was found is remembered.
+        """
+        if wgpu_device in self._lost:
+            raise self.refusals("the device is lost")
+        try:
+            wgpu_device.create_bind_group_layout(entries=[])
+        except self.refusals:
+            self._lost.add(wgpu_device)
+            raise
+
+    def lose(self, wgpu_device: Any) -> None:
+        """Remember that a device is lost."""
+        self._lost.add(wgpu_device)
 
     def check_texture_alive(self, wgpu_device: Any, texture: Any) -> None:
         """Raise the host's error if a texture has been destroyed or its device is lost."""
@@ -330,17 +345,17 @@ class WebGPU:
             encoder.clear_buffer(unread)  # a mapping of an unused buffer waits for nothing
             wgpu_device.queue.submit([encoder.finish()])
             promise = unread.map_async(READ)
-        Pending(self, promise, is_lost).wait()
+        Pending(self, wgpu_device, promise, is_lost).wait()
 
     def begin_mapping(
         self,
-        wgpu_device: Any,  # noqa: ARG002 -- of a faster call
+        wgpu_device: Any,
         buffer: Any,
         nbytes: int,
         is_lost: IsLost,
     ) -> Pending:
         """Begin to map the first bytes of a buffer after all submitted work."""
-        return Pending(self, handle_of(buffer).map_async(READ, 0, nbytes), is_lost)
+        return Pending(self, wgpu_device, handle_of(buffer).map_async(READ, 0, nbytes), is_lost)
 
     def mapped_bytes(self, buffer: Any, nbytes: int) -> memoryview:
         """Return a read-only view of the first bytes of a buffer that has been mapped."""
@@ -362,8 +377,9 @@ class Pending:
 
     failure = ""  # the reason, where it is known to have failed
 
-    def __init__(self, host: WebGPU, promise: Any, is_lost: IsLost) -> None:
+    def __init__(self, host: WebGPU, wgpu_device: GPUDevice, promise: Any, is_lost: IsLost) -> None:
         self.host = host
+        self.wgpu_device = wgpu_device
         self.promise = promise
         self.is_lost = is_lost
 
@@ -376,6 +392,8 @@ class Pending:
         try:
             self.promise.sync_wait()
         except RuntimeError as error:
+            if self.host.name == "dawn" and "destroyed" in str(error):  # by a lost device
+                self.host.lose(self.wgpu_device)
             self.host.check_loss(self.is_lost)
             raise self.failed(str(error)) from None
         if self.host.name == "browser":  # where a lost device maps all the same

@@ -347,8 +347,7 @@ class Polled(Pending):
     host: WgpuNative
 
     def __init__(self, host: WgpuNative, wgpu_device: GPUDevice, is_lost: IsLost, key: Any) -> None:
-        super().__init__(host, None, is_lost)
-        self.wgpu_device = wgpu_device
+        super().__init__(host, wgpu_device, None, is_lost)
         self.key = key
         self.failure = ""  # wgpu's reason, if it has failed
         self.is_done = False
