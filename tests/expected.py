@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Collection
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 TABLE = Path(__file__).with_name("left_out.toml")
 
@@ -15,15 +15,15 @@ TABLE = Path(__file__).with_name("left_out.toml")
 class Row(NamedTuple):
     """A row of the table."""
 
-    tests: str | tuple[str, ...]  # patterns of node ids
+    tests: str | list[str]  # patterns of node ids
     reason: str
-    hosts: tuple[str, ...] = ("browser",)  # of "browser", "dawn" and "public"
+    hosts: Collection[str] = ("browser",)  # of "browser", "dawn" and "public"
     runs: bool = True  # as an expected failure; otherwise not at all
 
-    @property
-    def patterns(self) -> tuple[str, ...]:
-        """The patterns of node ids."""
-        return (self.tests,) if isinstance(self.tests, str) else self.tests
+    def names(self, test: str) -> bool:
+        """Whether the row names a test."""
+        patterns = [self.tests] if isinstance(self.tests, str) else self.tests
+        return any(fnmatchcase(test, pattern) for pattern in patterns)
 
 
 def host_in_test() -> str:
@@ -33,14 +33,11 @@ def host_in_test() -> str:
 
 def rows_of(host: str) -> list[Row]:
     """Return the rows of a host."""
-    found = tomllib.loads(TABLE.read_text("utf-8"))["left_out"]
-    rows = [
-        Row(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})
-        for row in found
-    ]
+    found: list[dict[str, Any]] = tomllib.loads(TABLE.read_text("utf-8"))["left_out"]
+    rows = [Row(**row) for row in found]
     return [row for row in rows if host in row.hosts]
 
 
 def row_of(test: str, rows: Collection[Row]) -> Row | None:
     """Return the row that names a test."""
-    return next((row for row in rows if any(fnmatchcase(test, each) for each in row.patterns)), None)
+    return next((row for row in rows if row.names(test)), None)
