@@ -201,8 +201,7 @@ def read_in_place(device: Device, buffer: Buffer, offset_nbytes: int, into: NDAr
                 return True
             finally:
                 if not mapping.failure:
-                    with suppress(host.refusals):  # of a lost device
-                        host.end_mapping(buffer)
+                    host.end_mapping(buffer, checked=False)
 
 
 class ArrayPromise(Awaitable[NDArray[Any]]):

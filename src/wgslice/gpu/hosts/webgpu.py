@@ -362,8 +362,8 @@ class WebGPU:
         view: memoryview = handle_of(buffer).read_mapped(0, nbytes, copy=False)
         return view.toreadonly()
 
-    def end_mapping(self, buffer: Any) -> None:
-        """Unmap a buffer."""
+    def end_mapping(self, buffer: Any, *, checked: bool = True) -> None:  # noqa: ARG002
+        """Unmap a buffer; nothing raises unless `checked`."""
         handle = handle_of(buffer)
         if handle.map_state == "mapped":
             handle.unmap()

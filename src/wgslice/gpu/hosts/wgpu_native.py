@@ -259,9 +259,10 @@ class WgpuNative(WebGPU):
         start = self.checked.wgpuBufferGetMappedRange(handle_of(buffer)._internal, 0, nbytes)
         return memoryview(self.ffi.buffer(start, nbytes)).toreadonly()
 
-    def end_mapping(self, buffer: Any) -> None:
-        """Unmap a buffer, or cancel its mapping."""
-        self.checked.wgpuBufferUnmap(handle_of(buffer)._internal)
+    def end_mapping(self, buffer: Any, *, checked: bool = True) -> None:
+        """Unmap a buffer, or cancel its mapping; nothing raises unless `checked`."""
+        library = self.checked if checked else self.library
+        library.wgpuBufferUnmap(handle_of(buffer)._internal)
 
     def guard_mappings(self, wgpu_device: Any, mapped: Collection[Buffer]) -> None:
         """Let `destroy` of a device refuse while arrays are on `mapped` buffers, whose memory it would free.
