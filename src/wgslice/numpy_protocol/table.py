@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import reduce
 from math import prod
-from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -205,24 +204,17 @@ def sharing(decide: Callable[..., bool]) -> Callable[..., bool]:
     def share(a: Any, b: Any, /, max_work: int | None = None) -> bool:
         if not (isinstance(a, Tensor) and isinstance(b, Tensor)) or a.memory is not b.memory:
             return False
-        return decide(addressed(a), addressed(b), max_work)
+        memory = np.empty(a.memory.size, np.uint8)  # never read: it has addresses alone
+        return decide(placed_in(memory, a), placed_in(memory, b), max_work)
 
     return share
 
 
-def addressed(x: Tensor) -> NDArray[Any]:
-    """Return an array, not to be read, that addresses a tensor's bytes as if they were in host memory."""
-    interface = {
-        "version": 3,
-        "shape": x.shape,
-        "typestr": f"|V{x.itemsize}",
-        "strides": tuple(stride * x.itemsize for stride in x.strides),
-        "data": (ADDRESS + x.offset, True),
-    }
-    return np.asarray(SimpleNamespace(__array_interface__=interface))
+def placed_in(memory: NDArray[np.uint8], x: Tensor) -> NDArray[Any]:
+    """Return an array of a tensor's layout in memory of the host that is as large as the tensor's buffer."""
+    strides = [stride * x.itemsize for stride in x.strides]
+    return np.ndarray(x.shape, f"V{x.itemsize}", memory.data, x.offset, strides)
 
-
-ADDRESS = 2**20  # of any buffer, as no address is 0
 
 BY_NAME: Mapping[str, Callable[..., Any]] = {
     "append": lambda arr, values, axis=None: joining.concatenated(tensors_of((arr, values)), axis),
