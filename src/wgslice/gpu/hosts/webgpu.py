@@ -52,7 +52,6 @@ class WebGPU:
         The context manager that raises Python's errors for the host's.
     """
 
-    backends: Sequence[str] = BACKENDS
     accelerations = "its public API alone"  # which calls are used, in reports
     omits_checks = False  # whether modules may be made without run-time checks
     maps_in_place = False  # whether arrays may be on mapped memory, and buffers of tensors be mapped
@@ -60,6 +59,7 @@ class WebGPU:
     def __init__(self, name: str, api: Any) -> None:
         self.name = name
         self.api = api
+        self.backends = ("WebGPU",) if name == "browser" else BACKENDS  # a browser does not tell its own
         self.refusals: type[Exception] = api.GPUError
         self.errors = TranslatedErrors(self.refusals, TEXTS[name])
         self._lost: WeakSet[Any] = WeakSet()  # devices
