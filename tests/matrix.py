@@ -31,6 +31,7 @@ from typing import Any, TypeAlias
 from browser import Browser, chromium, served
 from roots import (
     CHAIN,
+    D3D12_HOSTS,
     HOSTS,
     PROFILES,
     CannotRunError,
@@ -164,9 +165,7 @@ def program_rows(folder: Path, names: Sequence[str], *, arm64: bool) -> Iterator
         planned.append(("wgpu", "SwiftShader", "", partial(python_row, "SwiftShader", software)))
         planned.append(("Dawn in Node.js", "SwiftShader", "", partial(dawn_row, software)))
     planned.append(("Chromium", "", "", chromium_row))
-    planned += [
-        (f"{host}, D3D12 ({CHAIN})", "", "", partial(d3d12_row, host)) for host in ("wgpu-native", "Dawn")
-    ]
+    planned += [(f"{host}, D3D12 ({CHAIN})", "", "", partial(d3d12_row, host)) for host in D3D12_HOSTS]
     for implementation, adapter, driver, run in planned:
         yield implementation, adapter, driver, partial(counted, {"programs": len(names)}, run, folder)
     if arm64:

@@ -138,6 +138,10 @@ def completed(command: Sequence[str]) -> str:
 
 # Direct3D 12
 
+# The second one without run-time checks of any module, also of those that load beyond bindings: views of
+# Direct3D 12 bound these.
+D3D12_HOSTS = "wgpu-native", "wgpu-native without checks", "Dawn"
+
 
 def wine_root() -> Path:
     """Return the root of Wine, with Node.js for Windows, Dawn, wgpu-native, FXC and DXC in `/hosts`."""
@@ -194,7 +198,7 @@ def by_wine(folder: Path, result: str, script: str, *arguments: str) -> Row:
 
 
 def d3d12_row(host: str, folder: Path) -> Row:
-    """Run the programs of a folder on Direct3D 12 by Dawn or wgpu-native."""
+    """Run the programs of a folder on Direct3D 12 by one of D3D12_HOSTS."""
     row = by_wine(folder, f"{host}.json", "windows.mjs", host)
     named = f"webgpu {dawn_version()} of npm" if host == "Dawn" else f"library of wgpu-py {version('wgpu')}"
     wine, mesa = (debian_version(wine_root(), package) for package in ("wine", "mesa-vulkan-drivers"))

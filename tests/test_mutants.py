@@ -13,7 +13,7 @@ from mutate import Mutant
 
 PARTS = [
     *("kernels", "uniforms", "coalescing", "widening", "splitting", "bounds of windows", "alignment"),
-    *("overlap", "advanced indexing", "recording", "streaming", "ONNX rules", "indices"),
+    *("overlap", "advanced indexing", "recording", "streaming", "ONNX rules", "indices", "run-time checks"),
 ]
 VERSION = Mutant(
     name="version",

@@ -88,6 +88,15 @@ def test_a_plan_with_a_binding_too_short_is_not_proven(kernel: Kernel, side: str
     assert needed_checks(replace(step, **short)) is Checks.BOUNDS
 
 
+@pytest.mark.parametrize("kernel", [Kernel.GATHER, Kernel.GATHER_WORDS])
+def test_a_gather_is_proven_for_every_index_in_range(kernel: Kernel) -> None:
+    step = next(step for step in dispatches(kernel) if needed_checks(step) is Checks.NONE)
+    nbytes = step.source_binding.nbytes
+    tables = [table._replace(extent=table.extent + nbytes, wrap=0) for table in step.copy.tables]
+    assert any(table.step for table in tables)
+    assert needed_checks(replace(step, copy=replace(step.copy, tables=tuple(tables)))) is Checks.BOUNDS
+
+
 @pytest.mark.parametrize("kernel", [kernel for kernel in Kernel if kernel not in ON_PURPOSE])
 def test_a_plan_with_other_work_than_its_layouts_is_not_proven(kernel: Kernel) -> None:
     for step in dispatches(kernel):

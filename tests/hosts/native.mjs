@@ -3,8 +3,11 @@
 const [ALLOW_SPONTANEOUS, SHADER_SOURCE_WGSL, INSTANCE_EXTRAS, FXC] = [3, 2, 0x30004, 1]; // as in the headers
 const TYPES = { uniform: 2, storage: 3, "read-only-storage": 4 };
 
-/** Returns a `gpu` whose adapters are those of a backend, which is a bit of WGPUInstanceBackend. */
-export function create(koffi, library, headers, backends) {
+/**
+ * Returns a `gpu` whose adapters are those of a backend, which is a bit of WGPUInstanceBackend. Unless `checked`, its
+ * modules neither clamp indices nor count iterations.
+ */
+export function create(koffi, library, headers, backends, checked) {
   const wgpu = bindings(koffi, library, headers);
   const text = ({ data, length }) => (data ? koffi.decode(data, "char", Number(length)) : "");
 
@@ -75,7 +78,10 @@ export function create(koffi, library, headers, backends) {
       createCommandEncoder: () => encoder(wgpu.DeviceCreateCommandEncoder(device, null)),
       createShaderModule: ({ code }) => {
         const nextInChain = wgpu.chained("ShaderSourceWGSL", SHADER_SOURCE_WGSL, { code });
-        return { code, handle: wgpu.DeviceCreateShaderModule(device, { nextInChain }) };
+        const handle = checked
+          ? wgpu.DeviceCreateShaderModule(device, { nextInChain })
+          : wgpu.DeviceCreateShaderModuleTrusted(device, { nextInChain }, 0);
+        return { code, handle };
       },
       createBindGroupLayout: ({ entries: given }) => {
         const entries = given.map((each) => ({ ...each, buffer: { type: TYPES[each.buffer.type] } }));

@@ -1,4 +1,4 @@
-// node.exe windows.mjs FOLDER Dawn|wgpu-native: runs the saved programs of a folder on Direct3D 12, and writes
+// node.exe windows.mjs FOLDER HOST, one of HOSTS: runs the saved programs of a folder on Direct3D 12, and writes
 // FOLDER/HOST.json, because node.exe cannot write to pipes under Wine.
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -18,11 +18,14 @@ const HOSTS = {
     Object.assign(globalThis, globals);
     return create(["backend=d3d12"]);
   },
-  "wgpu-native": async () => {
-    const headers = ["webgpu.h", "wgpu.h"].map((name) => readFileSync(new URL(name, import.meta.url), "utf8"));
-    return createNative(koffi, "wgpu_native-release.dll", headers, DX12);
-  },
+  "wgpu-native": async () => native(true),
+  "wgpu-native without checks": async () => native(false),
 };
+
+function native(checked) {
+  const headers = ["webgpu.h", "wgpu.h"].map((name) => readFileSync(new URL(name, import.meta.url), "utf8"));
+  return createNative(koffi, "wgpu_native-release.dll", headers, DX12, checked);
+}
 
 /** Lets Dawn share the handles of fences, which it does not use: vkd3d has none, so that it gets those of events. */
 function shareFences() {
