@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, and run; return 1 if something is found, or a mutant is not."""
     options = parse(arguments)
     if options.layers is not None:
-        return check_layers(options.layers or ["tests"])
+        return check_layers(options.layers or ["tests"], options)
     return check_mutants(options.adapter) if options.mutants else check_kernels(options)
 
 
@@ -251,8 +251,8 @@ def on_adapter(device: wg.Device, trials: Sequence[Trial], change: Callable[[str
             return True
 
 
-def check_layers(tests: Sequence[str]) -> int:
-    """Run tests under Khronos' validation layers; return 1 if there are messages, and print them."""
+def check_layers(tests: Sequence[str], options: argparse.Namespace) -> int:
+    """Run tests, or the fuzz, under Khronos' validation layers; print messages, and return 1 for any."""
     with TemporaryDirectory() as folder:
         log = Path(folder) / "messages"
         os.mkfifo(log)  # tests start processes: each of them would empty a file
@@ -268,6 +268,10 @@ def check_layers(tests: Sequence[str]) -> int:
         own = {"VK_LAYER_SETTINGS_PATH": folder, "VK_INSTANCE_LAYERS": "VK_LAYER_KHRONOS_validation"}
         environment = {**os.environ, **own, "WGSLICE_TEST_ADAPTERS": "Vulkan"}
         command = [sys.executable, "-m", "pytest", "-q", "-n0", *tests]
+        if tests == ["fuzz"]:
+            minutes, seed = f"--minutes={options.seconds / 60}", f"--seed={options.seed}"
+            adapter = f"--adapter={options.adapter or 'Vulkan'}"
+            command = [sys.executable, "tests/fuzz.py", minutes, seed, adapter]
         with ThreadPoolExecutor(1) as reader:
             reading = reader.submit(messages_of, pipe)
             status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
@@ -367,7 +371,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="of the first round")
     parser.add_argument("--adapter", help="part of a name or backend; the best one by default, if any")
     parser.add_argument("--mutants", action="store_true", help="execute wrong lines of kernels instead")
-    help_text = "run tests under Khronos' validation layers, with synchronization and GPU-assisted validation"
+    help_text = (
+        "run tests, or `fuzz`, under Khronos' layers, with synchronization and GPU-assisted validation"
+    )
     parser.add_argument("--layers", nargs="*", metavar="TEST", help=help_text)
     parser.add_argument("--keep", action="store_true", help="keep the results and the page's tables")
     return parser.parse_args(arguments)
