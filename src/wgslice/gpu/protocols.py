@@ -87,6 +87,15 @@ class BoundRange(NamedTuple):
     nbytes: int
 
 
+class TexelRows(NamedTuple):
+    """Rows of texels in a buffer: one side of a copy with a region."""
+
+    buffer: Buffer
+    offset_nbytes: int
+    row_nbytes: int  # from one row to the next
+    image_rows: int  # from one layer to the next
+
+
 class Region(NamedTuple):
     """The texture, mip level, aspect and origin of a copy."""
 

@@ -11,7 +11,16 @@ from wgslice.gpu.adapter import check_process
 from wgslice.gpu.device import Device, check_usable
 from wgslice.gpu.handles import check_alive
 from wgslice.gpu.pipelines import BoundCommand, BoundDispatch
-from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, ComputePass, Pipeline, Place, Region
+from wgslice.gpu.protocols import (
+    Buffer,
+    BufferUsage,
+    CommandEncoder,
+    ComputePass,
+    Pipeline,
+    Place,
+    Region,
+    TexelRows,
+)
 from wgslice.gpu.sink import BoundPlan, sink
 from wgslice.gpu.stand_ins import handle_of
 from wgslice.layout import Layout
@@ -147,7 +156,7 @@ class Recorder:
         host = self.device.host
         if isinstance(command, BufferCopies):
             sides = places[command.reads], places[command.writes]
-            host.copy_rows(self.encoder, sides, command.offsets.tolist(), command.nbytes, not self.copies)
+            host.copy_rows(self.encoder, sides, command, not self.copies)
             self.copies = True
         elif isinstance(command, Clear):
             target, base = places[command.writes]
@@ -156,8 +165,8 @@ class Recorder:
             assert self.region is not None
             writes = command.writes is Memory.TEXTURE
             buffer, base = places[command.reads if writes else command.writes]
-            rows = base + command.offset_nbytes, command.row_nbytes, command.image_rows
-            host.copy_texels(self.encoder, self.region, buffer, rows, command.size, writes=writes)
+            rows = TexelRows(buffer, base + command.offset_nbytes, command.row_nbytes, command.image_rows)
+            host.copy_texels(self.encoder, self.region, rows, command.size, writes=writes)
 
 
 def run_copy(device: Device, copy: BoundCopy, encoder: CommandEncoder | None = None) -> None:

@@ -14,7 +14,16 @@ from wgslice.gpu.adapter import check_process
 from wgslice.gpu.device import AnyDevice, Device, is_elsewhere
 from wgslice.gpu.handles import check_given, owning_device
 from wgslice.gpu.hosts import found_by
-from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, Place, Region, Texture, TextureUsage
+from wgslice.gpu.protocols import (
+    Buffer,
+    BufferUsage,
+    CommandEncoder,
+    Place,
+    Region,
+    TexelRows,
+    Texture,
+    TextureUsage,
+)
 from wgslice.gpu.recording import BoundCopy, BoundLayout, Recorder, place
 from wgslice.gpu.sink import sink
 from wgslice.gpu.transfer import Readback, arriving
@@ -210,9 +219,10 @@ def begin_reading(device: Device, region: Region, size: Extent, texels: Texels) 
     """Submit a copy of a region to a staging buffer, with rows as WebGPU pads them."""
     nbytes = padded_rows(size, texels).stop * texels.dtype.itemsize
     readback = Readback(device, max(nbytes, STAGING_NBYTES))
-    encoder, places = device.new_encoder(), (0, padded_nbytes(size[0], texels), size[1])
+    encoder, padded = device.new_encoder(), padded_nbytes(size[0], texels)
     with device.calls:
-        device.host.copy_texels(encoder, region, readback.staging, places, size, writes=False)
+        rows = TexelRows(readback.staging, 0, padded, size[1])
+        device.host.copy_texels(encoder, region, rows, size, writes=False)
     readback.submit(encoder, slice(0, nbytes))
     return readback
 

@@ -205,7 +205,7 @@ def read_in_place(device: Device, buffer: Buffer, offset_nbytes: int, into: NDAr
 
 
 class ArrayPromise(Awaitable[NDArray[Any]]):
-    """An array that is being read back, with the methods of wgpu's promises.
+    """An array that is being read back, with the methods of a promise.
 
     Made by `Tensor.numpy_async`. Several may be pending, and finish in any order.
     """

@@ -353,7 +353,13 @@ class GPUBuffer(Handle):
         """Begin to map bytes."""
         return GPUPromise(self.device, js().map(self.js, mode, offset, size))
 
-    def read_mapped(self, offset: int, size: int, *, copy: bool = True) -> memoryview:  # noqa: ARG002
+    def read_mapped(
+        self,
+        offset: int,
+        size: int,
+        *,
+        copy: bool = True,  # noqa: ARG002 -- it always does
+    ) -> memoryview:
         """Return a copy of mapped bytes: Python cannot refer to memory of JavaScript."""
         into = np.empty(size, np.uint8)
         js().readMapped(self.js, offset, size, into.data)

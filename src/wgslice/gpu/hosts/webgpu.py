@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any
@@ -16,11 +16,14 @@ from wgslice.gpu.protocols import (
     BufferUsage,
     BytesCopy,
     GPUDevice,
+    Place,
     Region,
+    TexelRows,
     Texture,
 )
 from wgslice.gpu.stand_ins import StandIn, handle_of, known
 from wgslice.plans.proofs import Checks
+from wgslice.plans.steps import BufferCopies
 
 IsLost = Callable[[], bool]
 
@@ -62,7 +65,7 @@ class WebGPU:
         self.backends = ("WebGPU",) if name == "browser" else BACKENDS  # a browser does not tell its own
         self.refusals: type[Exception] = api.GPUError
         self.errors = TranslatedErrors(self.refusals, TEXTS[name])
-        self._lost: WeakSet[Any] = WeakSet()  # devices
+        self.lost: WeakSet[Any] = WeakSet()  # devices that were found to be
         self._made_by: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # adapters by devices
 
     # Adapters and devices
@@ -181,8 +184,14 @@ class WebGPU:
 
     # Commands
 
-    def create_module(self, wgpu_device: Any, label: str, code: str, checks: Checks) -> object:  # noqa: ARG002
-        """Make a module of WGSL, with all run-time checks; on Dawn they are of a whole device."""
+    def create_module(
+        self,
+        wgpu_device: Any,
+        label: str,
+        code: str,
+        checks: Checks,  # noqa: ARG002 -- of another host; on Dawn they are of a whole device
+    ) -> object:
+        """Make a module of WGSL, with all run-time checks."""
         return wgpu_device.create_shader_module(label=label, code=code)
 
     def make_bind_group(self, wgpu_device: Any, layout: Any, ranges: Sequence[BoundRange]) -> BindGroup:
@@ -216,17 +225,13 @@ class WebGPU:
         Only then it rejects a layout without bindings. Dawn stops that once it has told the loss to whoever
         awaits it, so a loss that was found is remembered.
         """
-        if wgpu_device in self._lost:
+        if wgpu_device in self.lost:
             raise self.refusals("the device is lost")
         try:
             wgpu_device.create_bind_group_layout(entries=[])
         except self.refusals:
-            self._lost.add(wgpu_device)
+            self.lost.add(wgpu_device)
             raise
-
-    def lose(self, wgpu_device: Any) -> None:
-        """Remember that a device is lost."""
-        self._lost.add(wgpu_device)
 
     def check_texture_alive(self, wgpu_device: Any, texture: Any) -> None:
         """Raise the host's error if a texture has been destroyed or its device is lost."""
@@ -236,21 +241,20 @@ class WebGPU:
     def copy_rows(
         self,
         encoder: Any,
-        sides: tuple[tuple[Any, int], tuple[Any, int]],
-        offsets: Iterable[tuple[int, int]],
-        nbytes: int,
+        sides: Sequence[Place],
+        copies: BufferCopies,
         checked: bool,  # noqa: ARG002 -- of a faster call
     ) -> None:
-        """Record a copy of `nbytes` per pair of offsets, counted from those of both buffers.
+        """Record a copy for each row.
 
         The first raises if the encoder has ended, at least if `checked`; all other errors are raised when the
         encoder is finished.
         """
         (read, read_base), (written, written_base) = sides
         source, target = handle_of(read), handle_of(written)
-        for read_offset, written_offset in offsets:
+        for read_offset, written_offset in copies.offsets.tolist():
             encoder.copy_buffer_to_buffer(
-                source, read_base + read_offset, target, written_base + written_offset, nbytes
+                source, read_base + read_offset, target, written_base + written_offset, copies.nbytes
             )
 
     def texture_fault(self, texture: Texture, aspect: str) -> str | None:
@@ -261,24 +265,16 @@ class WebGPU:
         return None
 
     def copy_texels(
-        self,
-        encoder: Any,
-        region: Region,
-        buffer: Any,
-        rows: Sequence[int],
-        size: Sequence[int],
-        *,
-        writes: bool,
+        self, encoder: Any, region: Region, rows: TexelRows, size: Sequence[int], *, writes: bool
     ) -> None:
-        """Record a copy of one aspect; `rows` are offset, bytes a row, rows a layer."""
+        """Record a copy of one aspect."""
         texture, origin, mip_level, aspect = region
         texels = {"texture": texture, "mip_level": mip_level, "origin": origin, "aspect": aspect}
-        offset, bytes_per_row, rows_per_image = rows
         of_buffer = {
-            "buffer": handle_of(buffer),
-            "offset": offset,
-            "bytes_per_row": bytes_per_row,
-            "rows_per_image": rows_per_image,
+            "buffer": handle_of(rows.buffer),
+            "offset": rows.offset_nbytes,
+            "bytes_per_row": rows.row_nbytes,
+            "rows_per_image": rows.image_rows,
         }
         if writes:
             encoder.copy_buffer_to_texture(of_buffer, texels, tuple(size))
@@ -347,13 +343,7 @@ class WebGPU:
             promise = unread.map_async(READ)
         Pending(self, wgpu_device, promise, is_lost).wait()
 
-    def begin_mapping(
-        self,
-        wgpu_device: Any,
-        buffer: Any,
-        nbytes: int,
-        is_lost: IsLost,
-    ) -> Pending:
+    def begin_mapping(self, wgpu_device: Any, buffer: Any, nbytes: int, is_lost: IsLost) -> Pending:
         """Begin to map the first bytes of a buffer after all submitted work."""
         return Pending(self, wgpu_device, handle_of(buffer).map_async(READ, 0, nbytes), is_lost)
 
@@ -362,7 +352,7 @@ class WebGPU:
         view: memoryview = handle_of(buffer).read_mapped(0, nbytes, copy=False)
         return view.toreadonly()
 
-    def end_mapping(self, buffer: Any, *, checked: bool = True) -> None:  # noqa: ARG002
+    def end_mapping(self, buffer: Any, *, checked: bool = True) -> None:  # noqa: ARG002 -- of a faster call
         """Unmap a buffer; nothing raises unless `checked`."""
         handle = handle_of(buffer)
         if handle.map_state == "mapped":
@@ -393,7 +383,7 @@ class Pending:
             self.promise.sync_wait()
         except RuntimeError as error:
             if self.host.name == "dawn" and "destroyed" in str(error):  # by a lost device
-                self.host.lose(self.wgpu_device)
+                self.host.lost.add(self.wgpu_device)
             self.host.check_loss(self.is_lost)
             raise self.failed(str(error)) from None
         if self.host.name == "browser":  # where a lost device maps all the same
