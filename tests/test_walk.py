@@ -110,6 +110,9 @@ def test_large_steps_skip_pages(stream: tuple[Blocks, Any, Blocks], largest: int
         return
     with patch("wgslice.streaming.sources.PAGE_NBYTES", 16):
         walk = walked(source, key, target, Shares(largest, largest))
+    (first,) = source.read  # before the walk, to learn the dtype of what is read
+    assert source.array[whole(first)].size == 1
+    source.read.clear()
     follow(source, target, list(walk.tiles()), Shares(largest, largest))
     pages = np.unique((expected - 1) // 4).size
     assert sum(source.array[box].nbytes for box in source.read) <= 16 * pages
