@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import sys
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -150,3 +152,29 @@ def test_handles_that_do_not_tell_their_device_need_it(
     x = wg.from_buffer(buffer, 16, np.float32, device=device)
     check_same(x.numpy(), np.zeros(16, np.float32))
     assert x.device is device is not other
+
+
+def test_a_device_that_several_threads_may_not_call_is_called_by_one(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one of Dawn without the feature for it."""
+    monkeypatch.setattr(WebGPU, "is_safe", lambda *_: False)
+    fresh = wg.Device.request(device.adapter)
+    make, inside, most = WgpuNative.make_bind_group, [0], [0]
+
+    def counted(*arguments: Any) -> Any:
+        inside[0] += 1
+        most[0] = max(most[0], inside[0])
+        time.sleep(0.005)  # in which another thread would come in
+        made = make(*arguments)
+        inside[0] -= 1
+        return made
+
+    monkeypatch.setattr(WgpuNative, "make_bind_group", counted)
+    array = np.arange(600, dtype=np.int32).reshape(20, 30)
+    x = wg.asarray(array, device=fresh)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda step: x[:, ::step].copy().numpy(), [-1, 2, -3, 4] * 3))
+    for step, result in zip([-1, 2, -3, 4] * 3, found, strict=True):
+        check_same(result, array[:, ::step].copy())
+    assert most == [1]
