@@ -242,7 +242,10 @@ print(mapped.tolist(), mapped.flags.writeable)
             "device.wgpu_device.create_sampler()",
             "no 'create_sampler': JavaScript's GPUDevice is its attribute `js`",
         ),
-        ("texture.create_view()", "no 'create_view': JavaScript's GPUTexture is its attribute `js`"),
+        (
+            "texture.depth_or_array_layers",
+            "no 'depth_or_array_layers': JavaScript's GPUTexture is its attribute `js`",
+        ),
         ("device.queue.read_texture({}, {}, (2, 1))", "`wg.from_texture(texture).numpy()` read"),
         (
             "wg.zeros(3).buffer.map_sync('READ')",

@@ -9,8 +9,21 @@
     }
   }
 
+  const SOFTWARE = /swiftshader|llvmpipe|lavapipe|microsoft basic render driver/i;
+
   const kindOf = (error) =>
     error instanceof GPUOutOfMemoryError ? "out-of-memory" : error instanceof GPUValidationError ? "validation" : "internal";
+
+  // Resolves to why a promise has failed, and to nothing if it has not; the loss of a device is reported before.
+  async function failure(promise) {
+    try {
+      await promise;
+      return "";
+    } catch (error) {
+      await new Promise((resume) => void setTimeout(resume));
+      return String(error);
+    }
+  }
 
   return {
     requestAdapter: async () => (await navigator.gpu?.requestAdapter({ powerPreference: "high-performance" })) ?? null,
@@ -25,14 +38,18 @@
     // What a device tells of its adapter.
     adapterOf: ({ features, limits, adapterInfo }) => ({ features, limits, info: adapterInfo ?? {} }),
 
-    describe: ({ info }) => [
-      ...["vendor", "architecture", "device", "description"].map((name) => info[name] ?? ""),
-      Boolean(info.isFallbackAdapter),
-    ],
+    describe({ info }) {
+      const known = info.device && !info.device.startsWith("0x") ? info.device : "";
+      const name = known || info.description || `${info.vendor ?? ""} ${info.architecture ?? ""}`.trim();
+      const software = info.isFallbackAdapter || SOFTWARE.test(`${name} ${info.architecture}`);
+      const description = (info.description ?? "") === name ? "" : info.description ?? "";
+      return { device: name, description, adapter_type: software ? "CPU" : "Unknown" };
+    },
 
+    // By their names as wgpu-py writes them, such as max-buffer-size.
     limits(device) {
-      const found = [];
-      for (const name in device.limits) found.push([name, device.limits[name]]);
+      const found = {};
+      for (const name in device.limits) found[name.replace(/[A-Z]/g, (each) => `-${each.toLowerCase()}`)] = device.limits[name];
       return found;
     },
 
@@ -75,37 +92,17 @@
     readMapped: (buffer, offset, size, into) =>
       withBytes(into, (bytes) => bytes.set(new Uint8Array(buffer.getMappedRange(offset, size)))),
 
-    // A function that returns the promise: Python prints the error of a promise that it has and does not await.
-    map(buffer, mode, offset, size) {
-      const mapped = buffer.mapAsync(mode, offset, size);
-      mapped.catch(() => {}); // a wait raises it
-      return () => mapped;
-    },
+    map: (buffer, mode, offset, size) => failure(buffer.mapAsync(mode, offset, size)),
+    done: (queue) => failure(queue.onSubmittedWorkDone()),
 
-    turn: () => new Promise((resume) => void setTimeout(resume)),
-
-    done(queue) {
-      const done = queue.onSubmittedWorkDone();
-      return () => done;
-    },
-
-    createBindGroupLayout(device, visibility, ...pairs) {
-      const entries = [];
-      for (let at = 0; at < pairs.length; at += 2) {
-        entries.push({ binding: pairs[at], visibility, buffer: { type: pairs[at + 1] } });
-      }
-      return device.createBindGroupLayout({ entries });
-    },
+    createBindGroupLayout: (device, entries) => device.createBindGroupLayout({ entries: JSON.parse(entries) }),
 
     createPipelineLayout: (device, ...bindGroupLayouts) => device.createPipelineLayout({ bindGroupLayouts }),
 
     createShaderModule: (device, label, code) => device.createShaderModule({ label, code }),
 
-    createComputePipeline(device, layout, module, entryPoint, ...pairs) {
-      const constants = {};
-      for (let at = 0; at < pairs.length; at += 2) constants[pairs[at]] = pairs[at + 1];
-      return device.createComputePipeline({ layout, compute: { module, entryPoint, constants } });
-    },
+    createComputePipeline: (device, layout, module, entryPoint, constants) =>
+      device.createComputePipeline({ layout, compute: { module, entryPoint, constants: JSON.parse(constants) } }),
 
     createBindGroup(device, layout, ...ranges) {
       const entries = [];
@@ -134,12 +131,13 @@
       else encoder.copyTextureToBuffer(texels, rows, [width, height, depth]);
     },
 
-    createTexture: (device, label, size, mipLevelCount, sampleCount, dimension, format, usage) =>
-      device.createTexture({ label, size: size.toJs(), mipLevelCount, sampleCount, dimension, format, usage }),
+    createTexture: (device, descriptor) => device.createTexture(JSON.parse(descriptor)),
 
-    describeTexture: (texture) => [
-      texture.width, texture.height, texture.depthOrArrayLayers,
-      texture.dimension, texture.format, texture.mipLevelCount, texture.sampleCount, texture.usage, texture.label,
-    ],
+    describeTexture: ({ width, height, depthOrArrayLayers, dimension, format, mipLevelCount, sampleCount, usage, label }) => ({
+      size: [width, height, depthOrArrayLayers],
+      mip_level_count: mipLevelCount,
+      sample_count: sampleCount,
+      ...{ dimension, format, usage, label },
+    }),
   };
 })();

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from functools import cache
-from itertools import chain
+from json import dumps
 from types import SimpleNamespace
 from typing import Any, NoReturn
 from weakref import WeakSet
@@ -30,7 +30,6 @@ READ = (
     "`wg.from_buffer(buffer, shape, dtype).numpy()` and `wg.from_texture(texture).numpy()` read, and "
     "`numpy_async()` where calls cannot wait"
 )
-SOFTWARE = ("swiftshader", "llvmpipe", "lavapipe", "microsoft basic render driver")
 
 # Smaller buffers come from memory that the browser holds; to wait for its answer costs some 100 us.
 MIN_AWAITED_NBYTES = 2**20
@@ -84,9 +83,6 @@ def can_wait() -> bool:
     return bool(can_run_sync())
 
 
-# handles
-
-
 class Status:
     """What the browser has reported of a device."""
 
@@ -98,7 +94,7 @@ class Status:
         """Keep an error for the next call that waits."""
         self.errors.append(KINDS[kind](text))
 
-    def lose(self, reason: str) -> None:  # noqa: ARG002
+    def lose(self, *_: str) -> None:
         """Note that the device is lost."""
         self.lost = True
 
@@ -110,67 +106,56 @@ class Status:
 
 
 class Handle:
-    """A handle, which names what has the members that it lacks."""
+    """A handle of a value of JavaScript's, which names what has the members that it lacks."""
+
+    def __init__(self, js: Any, device: GPUDevice | None = None, used: Sequence[Any] = ()) -> None:
+        self._js = js
+        self.device = device  # None of what JavaScript has made, which does not tell it
+        self.used = used  # which lives as long as this
+        self.ended = ""  # why it cannot be used any longer
+
+    @property
+    def js(self) -> Any:
+        """The value of JavaScript's."""
+        if self.ended:
+            raise GPUValidationError(self.ended)
+        return self._js
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_"):  # a mark that may be absent
             raise AttributeError(name)
-        kind = next(each.__name__ for each in type(self).__mro__ if each.__name__.startswith("GPU"))
+        kind = type(self).__name__
         remedy = READ if name.startswith(("read_", "map_")) else f"JavaScript's {kind} is its attribute `js`"
         raise AttributeError(f"the browser's {kind} has no {name!r}: {remedy}", name=name, obj=self)
 
 
 class GPUAdapter(Handle):
-    """An adapter of the browser."""
+    """An adapter of the browser, whose devices get all of its limits."""
 
     def __init__(self, handle: Any) -> None:
-        self.js = handle
+        super().__init__(handle)
         self.features = {str(each) for each in handle.features}
-        vendor, architecture, device, description, fallback = js().describe(handle)
-        name = device if device and not device.startswith("0x") else ""
-        name = name or description or f"{vendor} {architecture}".strip()
-        software = fallback or any(each in f"{name} {architecture}".lower() for each in SOFTWARE)
-        self.info = {
-            "device": name,
-            "description": description if description != name else "",
-            "adapter_type": "CPU" if software else "Unknown",
-            "backend_type": "WebGPU",
-        }
+        self.info = {**js().describe(handle).to_py(), "backend_type": "WebGPU"}
 
     @property
     def limits(self) -> dict[str, int]:
-        """The limits of the adapter, all of which its devices get."""
         return limits_of(self.js)
 
-    def request_device_sync(
-        self,
-        *,
-        required_features: Iterable[str] = (),
-        required_limits: Mapping[str, int] | None = None,  # noqa: ARG002 -- all of the adapter's
-    ) -> GPUDevice:
-        """Make a device with all limits of the adapter; wait for it."""
+    def request_device_sync(self, *, required_features: Iterable[str] = (), **_: Any) -> GPUDevice:
         return GPUDevice(waited(js().requestDevice, self.js, *sorted(required_features)), self)
 
-    async def request_device_async(
-        self,
-        *,
-        required_features: Iterable[str] = (),
-        required_limits: Mapping[str, int] | None = None,  # noqa: ARG002 -- all of the adapter's
-    ) -> GPUDevice:
-        """Make a device with all limits of the adapter."""
+    async def request_device_async(self, *, required_features: Iterable[str] = (), **_: Any) -> GPUDevice:
         return GPUDevice(await js().requestDevice(self.js, *sorted(required_features)), self)
 
 
 class GPU:
-    """The entry point."""
+    """The entry point: it finds the adapter of the browser, or none."""
 
     def enumerate_adapters_sync(self) -> list[GPUAdapter]:
-        """Return the adapter of the browser, or none; wait for it."""
         handle = waited(js().requestAdapter)
         return [] if handle is None else [GPUAdapter(handle)]
 
     async def enumerate_adapters_async(self) -> list[GPUAdapter]:
-        """Return the adapter of the browser, or none."""
         handle = await js().requestAdapter()
         return [] if handle is None else [GPUAdapter(handle)]
 
@@ -179,16 +164,16 @@ gpu = GPU()
 
 
 class GPUDevice(Handle):
-    """A device of the browser, with wgpu-py's names for what this package uses."""
+    """A device of the browser."""
 
     def __init__(self, handle: Any, adapter: GPUAdapter) -> None:
         from pyodide.ffi import create_proxy
 
-        self.js = handle
+        super().__init__(handle)
         self.adapter = adapter
         self.features = {str(each) for each in handle.features}
         self.limits = limits_of(handle)
-        self.queue = GPUQueue(self)
+        self.queue = GPUQueue(handle.queue, self)
         self.status = Status()
         # both are called as long as JavaScript has the device
         js().watch(handle, create_proxy(self.status.add), create_proxy(self.status.lose))
@@ -200,7 +185,6 @@ class GPUDevice(Handle):
             raise GPUError("the device is lost")
 
     def destroy(self) -> None:
-        """Lose the device."""
         self.status.lost = True
         self.js.destroy()
 
@@ -210,59 +194,38 @@ class GPUDevice(Handle):
         if size > self.limits["max-buffer-size"]:
             raise GPUValidationError(f"size {size} is above the limit of the device")
         if size < MIN_AWAITED_NBYTES or not can_wait():
-            return GPUBuffer(self, js().createBuffer(self.js, size, usage), size, usage, label)
+            return GPUBuffer(js().createBuffer(self.js, size, usage), self, label)
         made = waited(js().allocate, self.js, size, usage)
         if made is None:
             raise GPUOutOfMemoryError("Not enough memory left")
-        return GPUBuffer(self, made, size, usage, label)
+        return GPUBuffer(made, self, label)
 
     def create_buffer_with_data(self, *, data: Any, usage: int, label: str = "") -> GPUBuffer:
-        """Make a buffer with bytes."""
         self.check()
-        view = memoryview(data)
-        made = js().createBufferWithData(self.js, view, usage)
-        return GPUBuffer(self, made, -(-view.nbytes // 4) * 4, usage, label)
+        return GPUBuffer(js().createBufferWithData(self.js, memoryview(data), usage), self, label)
 
-    def create_texture(
-        self,
-        *,
-        label: str = "",
-        size: Sequence[int],
-        mip_level_count: int = 1,
-        sample_count: int = 1,
-        dimension: str = "2d",
-        format: str,
-        usage: int,
-    ) -> GPUTexture:
-        """Make a texture of zeros."""
+    def create_texture(self, **descriptor: Any) -> GPUTexture:
         self.check()
-        described = label, size, mip_level_count, sample_count, dimension, format, usage
-        return GPUTexture(self, js().createTexture(self.js, *described), owned=True)
+        named = {re.sub("_(.)", lambda each: each[1].upper(), name): descriptor[name] for name in descriptor}
+        return GPUTexture(js().createTexture(self.js, dumps(named)), self)
 
     def create_bind_group_layout(self, *, entries: Sequence[Mapping[str, Any]]) -> Any:
-        """Make the layout of a bind group of buffers, of one visibility."""
         self.check()
-        pairs = chain.from_iterable((entry["binding"], entry["buffer"]["type"]) for entry in entries)
-        return js().createBindGroupLayout(self.js, entries[0]["visibility"] if entries else 0, *pairs)
+        return js().createBindGroupLayout(self.js, dumps(entries))
 
     def create_pipeline_layout(self, *, bind_group_layouts: Sequence[Any]) -> Any:
-        """Make the layout of a pipeline."""
         return js().createPipelineLayout(self.js, *bind_group_layouts)
 
     def create_shader_module(self, *, label: str = "", code: str) -> Any:
-        """Begin to compile WGSL."""
         self.check()
         return js().createShaderModule(self.js, label, code)
 
     def create_compute_pipeline(self, *, layout: Any, compute: Mapping[str, Any]) -> Any:
-        """Begin to compile a pipeline."""
         self.check()
-        constants = chain.from_iterable(compute.get("constants", {}).items())
-        return js().createComputePipeline(
-            self.js, layout, compute["module"], compute["entry_point"], *constants
-        )
+        module, entry_point, constants = compute["module"], compute["entry_point"], compute.get("constants")
+        return js().createComputePipeline(self.js, layout, module, entry_point, dumps(constants or {}))
 
-    def create_bind_group(self, *, layout: Any, entries: Sequence[Mapping[str, Any]]) -> GPUBindGroup:
+    def create_bind_group(self, *, layout: Any, entries: Sequence[Mapping[str, Any]]) -> Handle:
         """Make a bind group of buffers."""
         self.check()
         flat: list[Any] = []
@@ -270,21 +233,18 @@ class GPUDevice(Handle):
             bound = entry["resource"]
             flat += entry["binding"], bound["buffer"].js, bound["offset"], bound["size"]
         buffers = [entry["resource"]["buffer"] for entry in entries]
-        return GPUBindGroup(js().createBindGroup(self.js, layout, *flat), buffers)
+        return Handle(js().createBindGroup(self.js, layout, *flat), self, buffers)
 
     def push_error_scope(self, filter: str) -> None:
-        """Begin to catch errors of a kind."""
         js().push(self.js, filter)
 
     def pop_error_scope_sync(self) -> GPUError | None:
-        """Return the first error since the last `push_error_scope`, if there is one; wait for it."""
         found = waited(js().pop, self.js)
         return None if found is None else KINDS[found[0]](found[1])
 
     def create_command_encoder(self) -> GPUCommandEncoder:
-        """Make a command encoder."""
         self.check()
-        return GPUCommandEncoder(self, js().createCommandEncoder(self.js))
+        return GPUCommandEncoder(js().createCommandEncoder(self.js), self, [])
 
 
 known_devices: WeakSet[GPUDevice] = WeakSet()
@@ -292,173 +252,99 @@ known_devices: WeakSet[GPUDevice] = WeakSet()
 
 def limits_of(handle: Any) -> dict[str, int]:
     """Return limits by their names as wgpu-py writes them, such as max-buffer-size."""
-    found = js().limits(handle)
-    return {re.sub("[A-Z]", lambda each: f"-{each[0].lower()}", name): int(value) for name, value in found}
+    found: dict[str, int] = js().limits(handle).to_py()
+    return found
 
 
 class GPUQueue(Handle):
-    """The queue of a device."""
-
-    def __init__(self, device: GPUDevice) -> None:
-        self.device = device
-        self.js = device.js.queue
+    """The queue of a device. What submitted commands use may be dropped."""
 
     def submit(self, command_buffers: Sequence[Any]) -> None:
-        """Submit commands; what they use may be dropped afterwards."""
         if command_buffers:
             js().submit(self.js, *[each.js for each in command_buffers])
 
     def on_submitted_work_done_async(self) -> GPUPromise:
-        """Return a promise of the end of all submitted work."""
-        return GPUPromise(self.device, js().done(self.js))
+        return GPUPromise(js().done(self.js), self.device)
 
     def write_buffer(self, buffer: GPUBuffer, buffer_offset: int, data: Any) -> None:
-        """Write bytes before any later submission."""
         js().writeBuffer(self.js, buffer.js, buffer_offset, memoryview(data))
 
 
-class GPUBuffer(Handle):
-    """A buffer, whose memory is freed when the last reference to it is dropped."""
+class Resource(Handle):
+    """A buffer or texture. Memory that Python has made is freed when the last reference to it is dropped."""
 
-    def __init__(
-        self,
-        device: GPUDevice | None,
-        handle: Any,
-        size: int,
-        usage: int,
-        label: str = "",
-        owned: bool = True,
-    ) -> None:
-        self.device = device  # None of a buffer that JavaScript has made, which does not tell it
-        self._js = handle
-        self._owned = owned
-        self.size = size
-        self.usage = usage
-        self.label = label
-        self.destroyed = False
+    def destroy(self) -> None:
+        self.ended = f"the {type(self).__name__} has been destroyed"
+        self._js.destroy()
 
-    @property
-    def js(self) -> Any:
-        """The GPUBuffer of JavaScript."""
-        if self.destroyed:
-            raise GPUValidationError("the buffer has been destroyed")
-        return self._js
+    def __del__(self) -> None:
+        if self.device is not None:
+            self._js.destroy()
+
+
+class GPUBuffer(Resource):
+    """A buffer."""
+
+    def __init__(self, handle: Any, device: GPUDevice | None = None, label: str | None = None) -> None:
+        super().__init__(handle, device)
+        self.size, self.usage = handle.size, handle.usage
+        self.label = handle.label if label is None else label
 
     @property
     def map_state(self) -> str:
-        """Whether the buffer is "unmapped", "pending" or "mapped"."""
         return str(self._js.mapState)
 
     def map_async(self, mode: int, offset: int, size: int) -> GPUPromise:
-        """Begin to map bytes."""
-        return GPUPromise(self.device, js().map(self.js, mode, offset, size))
+        return GPUPromise(js().map(self.js, mode, offset, size), self.device)
 
-    def read_mapped(
-        self,
-        offset: int,
-        size: int,
-        *,
-        copy: bool = True,  # noqa: ARG002 -- it always does
-    ) -> memoryview:
+    def read_mapped(self, offset: int, size: int, **_: Any) -> memoryview:
         """Return a copy of mapped bytes: Python cannot refer to memory of JavaScript."""
         into = np.empty(size, np.uint8)
         js().readMapped(self.js, offset, size, into.data)
         return into.data
 
     def unmap(self) -> None:
-        """End the mapping."""
         self._js.unmap()
 
-    def destroy(self) -> None:
-        """Free the memory once submitted commands have run."""
-        self.destroyed = True
-        self._js.destroy()
 
-    def __del__(self) -> None:
-        if self._owned:
-            self._js.destroy()
+class GPUTexture(Resource):
+    """A texture."""
 
+    size: tuple[int, ...]
+    dimension: str
+    format: str
+    mip_level_count: int
+    sample_count: int
+    usage: int
+    label: str
 
-class GPUTexture(Handle):
-    """A texture. Memory of one that Python has made is freed when the last reference to it is dropped."""
-
-    def __init__(self, device: GPUDevice | None, handle: Any, owned: bool = False) -> None:
-        self.device = device
-        self.js = handle
-        self._owned = owned
-        described = list(js().describeTexture(handle))
-        self.size = tuple(described[:3])
-        self.dimension, self.format, self.mip_level_count, self.sample_count, self.usage, self.label = (
-            described[3:]
-        )
+    def __init__(self, handle: Any, device: GPUDevice | None = None) -> None:
+        super().__init__(handle, device)
+        vars(self).update(js().describeTexture(handle).to_py())
+        self.size = tuple(self.size)
 
     def create_view(self) -> Any:
-        """Make a view of all of it."""
         return self.js.createView()
-
-    def destroy(self) -> None:
-        """Free the memory once submitted commands have run."""
-        self.js.destroy()
-
-    def __del__(self) -> None:
-        if self._owned:
-            self.js.destroy()
-
-
-class GPUBindGroup(Handle):
-    """A bind group, which holds its buffers."""
-
-    def __init__(self, handle: Any, buffers: Sequence[Any]) -> None:
-        self.js = handle
-        self.buffers = buffers
-
-
-class GPUCommandBuffer(Handle):
-    """Finished commands, which hold what they use."""
-
-    def __init__(self, handle: Any, used: list[Any]) -> None:
-        self.js = handle
-        self.used = used
 
 
 class GPUCommandEncoder(Handle):
-    """An encoder of commands, which holds what they use."""
+    """An encoder of commands."""
 
-    def __init__(self, device: GPUDevice | None, handle: Any) -> None:
-        self.device = device
-        self._js = handle
-        self._ended = False
-        self.used: list[Any] = []
-
-    @property
-    def js(self) -> Any:
-        """The encoder of JavaScript."""
-        if self._ended:
-            raise GPUValidationError("the command encoder has ended")
-        return self._js
+    used: list[Any]
 
     def begin_compute_pass(self) -> GPUComputePassEncoder:
-        """Begin a pass."""
-        return GPUComputePassEncoder(self.device, js().beginComputePass(self.js), self.used)
+        return GPUComputePassEncoder(js().beginComputePass(self.js), self.device, self.used)
 
     def copy_buffer_to_buffer(
-        self,
-        source: GPUBuffer,
-        source_offset: int,
-        destination: GPUBuffer,
-        destination_offset: int,
-        size: int,
+        self, source: GPUBuffer, source_offset: int, target: GPUBuffer, target_offset: int, size: int
     ) -> None:
-        """Record a copy."""
-        js().copyBuffer(self.js, source.js, source_offset, destination.js, destination_offset, size)
-        self.used += source, destination
+        js().copyBuffer(self.js, source.js, source_offset, target.js, target_offset, size)
+        self.used += source, target
 
     def copy_buffer_to_texture(self, source: Any, destination: Any, copy_size: Sequence[int]) -> None:
-        """Record a copy."""
         self._copy_texels(destination, source, copy_size, writes=True)
 
     def copy_texture_to_buffer(self, source: Any, destination: Any, copy_size: Sequence[int]) -> None:
-        """Record a copy."""
         self._copy_texels(source, destination, copy_size, writes=False)
 
     def _copy_texels(self, texels: Any, rows: Any, size: Sequence[int], *, writes: bool) -> None:
@@ -469,40 +355,31 @@ class GPUCommandEncoder(Handle):
         self.used += texture, buffer
 
     def clear_buffer(self, buffer: GPUBuffer, offset: int, size: int) -> None:
-        """Record a clear."""
         js().clearBuffer(self.js, buffer.js, offset, size)
         self.used.append(buffer)
 
-    def finish(self) -> GPUCommandBuffer:
-        """End the encoder."""
+    def finish(self) -> Handle:
         finished = js().finish(self.js)
-        self._ended = True
-        return GPUCommandBuffer(finished, self.used)
+        self.ended = "the command encoder has ended"
+        return Handle(finished, self.device, self.used)
 
 
 class GPUComputePassEncoder(Handle):
     """A pass of dispatches."""
 
-    def __init__(self, device: GPUDevice | None, handle: Any, used: list[Any]) -> None:
-        self.device = device
-        self.js = handle
-        self.used = used
+    used: list[Any]  # of its encoder
 
     def set_pipeline(self, pipeline: Any) -> None:
-        """Choose the pipeline of later dispatches."""
         js().setPipeline(self.js, pipeline)
 
-    def set_bind_group(self, index: int, bind_group: GPUBindGroup) -> None:
-        """Choose the buffers of later dispatches."""
+    def set_bind_group(self, index: int, bind_group: Handle) -> None:
         js().setBindGroup(self.js, index, bind_group.js)
         self.used.append(bind_group)
 
     def dispatch_workgroups(self, x: int, y: int = 1, z: int = 1) -> None:
-        """Record a dispatch."""
         js().dispatch(self.js, x, y, z)
 
     def end(self) -> None:
-        """End the pass."""
         js().endPass(self.js)
 
 
@@ -532,13 +409,9 @@ def wrapped(value: Any) -> Any:
     if interface == "GPUDevice":
         same = (known for known in known_devices if known.js.js_id == value.js_id)
         return next(same, None) or GPUDevice(value, GPUAdapter(js().adapterOf(value)))
-    if interface == "GPUBuffer":
-        return GPUBuffer(None, value, value.size, value.usage, value.label, owned=False)
-    if interface == "GPUTexture":
-        return GPUTexture(None, value)
-    if interface == "GPUCommandEncoder":
-        return GPUCommandEncoder(None, value)
-    return GPUComputePassEncoder(None, value, []) if interface == "GPUComputePassEncoder" else value
+    if interface in ("GPUCommandEncoder", "GPUComputePassEncoder"):
+        return globals()[interface](value, used=[])
+    return {"GPUBuffer": GPUBuffer, "GPUTexture": GPUTexture}.get(interface, lambda same: same)(value)
 
 
 def versions() -> dict[str, str]:
@@ -551,35 +424,23 @@ def versions() -> dict[str, str]:
 class GPUPromise(Awaitable[None]):
     """A promise of the end of a mapping, or of submitted work."""
 
-    def __init__(self, device: GPUDevice | None, begun: Callable[[], Any]) -> None:
+    def __init__(self, reason: Any, device: GPUDevice | None) -> None:
+        self._reason = reason  # JavaScript's promise of why it has failed, empty if it has not
         self._status = device.status if device is not None else Status()
-        self._begun = begun  # returns JavaScript's promise
-        self._failure: str | None = None  # the reason why it has failed, empty if it has not
+        self._failure: str | None = None
 
     def sync_wait(self) -> None:
         """Wait until it is done; raise what the browser has reported meanwhile."""
-        from pyodide.ffi import JsException
-
         if self._failure is None:
-            try:
-                waited(self._begun)
-                self._failure = ""
-            except JsException as error:
-                waited(js().turn)  # the loss of the device is reported after this
-                self._failure = str(error)
-        if self._failure:
-            raise RuntimeError(self._failure)
+            self._failure = waited(lambda: self._reason)
+        self._check()
         self._status.check()
 
     def __await__(self) -> Generator[Any, None, None]:
-        from pyodide.ffi import JsException
-
         if self._failure is None:
-            try:
-                yield from self._begun().__await__()
-                self._failure = ""
-            except JsException as error:
-                yield from js().turn().__await__()
-                self._failure = str(error)
+            self._failure = yield from self._reason.__await__()
+        self._check()
+
+    def _check(self) -> None:
         if self._failure:
             raise RuntimeError(self._failure)
