@@ -442,7 +442,7 @@ def test_a_staging_buffer_is_kept_until_its_commands_are_submitted(device: wg.De
     tensor = wg.zeros((600, 500, 4), np.uint8, device=device)
     order: list[str] = []
     submits = noted(wg.Device, "submit", lambda *_: order.append("submit"))
-    with submits, noted(BufferPool, "end_lease", lambda *_: order.append("give")):
+    with submits, noted(BufferPool, "give", lambda *_: order.append("give")):
         if writes:
             wg.copy_to_texture(tensor, texture)
         else:

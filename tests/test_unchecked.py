@@ -177,16 +177,16 @@ def test_a_gpu_omits_checks_once_its_self_test_has_passed(
         return [KernelTest("rows", 1, wrong, "a wrong byte" * wrong)]
 
     monkeypatch.setattr("wgslice.doctor.selftest.run", run)
-    made = wg.Device.request(device.adapter)
+    made = wg.Device.request(gpu)
     assert made.pipelines.checks is Checks.ALL
     assert wg.selftest(made).passed
     assert tested == ([Checks.NONE] if passes else [Checks.NONE, Checks.ALL])
     wanted = Checks.NONE if passes else Checks.ALL
     assert made.pipelines.checks is wanted
-    assert wg.Device.request(device.adapter).pipelines.checks is wanted
+    assert wg.Device.request(gpu).pipelines.checks is wanted
     assert len([*kept.glob("*-unchecked.json")]) == passes
     monkeypatch.setenv("WGSLICE_CHECKS", "1")
-    assert wg.Device.request(device.adapter).pipelines.checks is Checks.ALL
+    assert wg.Device.request(gpu).pipelines.checks is Checks.ALL
 
 
 @on_one_adapter
@@ -196,10 +196,10 @@ def test_a_result_of_another_version_or_driver_is_not_taken(
     gpu = replace(device.adapter, kind="DiscreteGPU", backend="Vulkan")
     monkeypatch.setattr("wgslice.gpu.device.describe_adapter", lambda *_: gpu)
     monkeypatch.setattr("wgslice.doctor.selftest.run", lambda *_: [KernelTest("rows", 1, 0, "")])
-    wg.selftest(wg.Device.request(device.adapter))
+    wg.selftest(wg.Device.request(gpu))
     (path,) = kept.glob("*-unchecked.json")
     content = json.loads(path.read_text("utf-8"))
-    assert wg.Device.request(device.adapter).pipelines.checks is Checks.NONE
+    assert wg.Device.request(gpu).pipelines.checks is Checks.NONE
     for text in (json.dumps({**content, "versions": {}}), "[]", "{"):
         path.write_text(text, "utf-8")
-        assert wg.Device.request(device.adapter).pipelines.checks is Checks.ALL
+        assert wg.Device.request(gpu).pipelines.checks is Checks.ALL

@@ -191,15 +191,13 @@ def install_advice() -> str:
         release = {}
     families = {release.get("ID", ""), *release.get("ID_LIKE", "").split()}
     commands = {
-        "debian": "sudo apt-get install --no-install-recommends mesa-vulkan-drivers",
-        "ubuntu": "sudo apt-get install --no-install-recommends mesa-vulkan-drivers",
-        "fedora": "sudo dnf install mesa-vulkan-drivers vulkan-loader",
-        "rhel": "sudo dnf install mesa-vulkan-drivers vulkan-loader",
+        "debian ubuntu": "sudo apt-get install --no-install-recommends mesa-vulkan-drivers",
+        "fedora rhel": "sudo dnf install mesa-vulkan-drivers vulkan-loader",
         "suse": "sudo zypper install libvulkan_lvp libvulkan1",
         "arch": "sudo pacman -S vulkan-swrast vulkan-icd-loader",
     }
-    for family, command in commands.items():
-        if family in families:
+    for names, command in commands.items():
+        if families & {*names.split()}:
             return f"install a Vulkan driver, such as the software one: {command}"
     return (
         "install your GPU's Vulkan driver, or Mesa's software driver lavapipe with the Vulkan loader "
@@ -251,11 +249,8 @@ def adapters_of(host: WebGPU, backend: str) -> list[Adapter]:
 async def find_adapters() -> None:
     """Find the adapters that `adapters` lists, where it cannot wait for them."""
     host = default_host()
-    for backend in () if host.can_wait() else host.backends:
-        if (host.name, backend) not in found_adapters:
-            handles = await host.found_handles_async(backend)
-            found = [describe_adapter(host, handle) for handle in handles]
-            found_adapters.setdefault((host.name, backend), found)  # another task may have found them
+    if not host.can_wait():
+        await host.enumerate_async()
 
 
 @contextmanager

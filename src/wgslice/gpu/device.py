@@ -55,13 +55,7 @@ WRAPPED = "_wgslice_device"  # the attribute of a wgpu.GPUDevice that holds its 
 Compiled_co = TypeVar("Compiled_co", covariant=True)
 
 
-class Timings(local):
-    """The block of a thread whose commands are timed."""
-
-    current: Any = None  # a `timed`
-
-
-timings = Timings()
+timings = local()  # `current` is the `timed` block of a thread
 
 
 class Compilable(Protocol[Compiled_co]):
@@ -102,7 +96,7 @@ class Device:
         self.calls: AbstractContextManager[None] = self.host.errors
         if not self.host.is_safe(wgpu_device):
             self.calls = OneByOne(self.host)
-        self.adapter = describe_adapter(self.host, self.host.adapter_of(wgpu_device))
+        self.adapter = describe_adapter(self.host, wgpu_device.adapter)
         limits = wgpu_device.limits
         check_limits(self.adapter, limits)
         self.largest_buffer_nbytes: int = limits["max-buffer-size"]
@@ -165,8 +159,8 @@ class Device:
                 raise NoAdapterError(f"Device.request: {chosen} has no timestamps: leave timestamps=True out")
             features.add(TIMESTAMPS)
         with named("Device.request"), host.errors:
-            wgpu_device = host.request_device(chosen.handle, features)
-        return cls.wrap(wgpu_device)
+            made = host.request_device(chosen.handle, features)
+        return cls._on(chosen, made)
 
     @classmethod
     async def request_async(cls, adapter: Adapter | str | None = None) -> Device:
@@ -201,9 +195,16 @@ class Device:
         host = host_named(chosen.host)
         with named("Device.request_async"), host.errors:
             made = await host.request_device_async(chosen.handle, features_for(host, chosen))
-            device = cls.wrap(made)
+        device = cls._on(chosen, made)
         if adapter is None:
             default_devices[:] = [device]
+        return device
+
+    @classmethod
+    def _on(cls, adapter: Adapter, wgpu_device: GPUDevice) -> Device:
+        """Wrap a device of an adapter: Dawn makes devices of other handles than those that it listed."""
+        device = cls.wrap(wgpu_device)
+        device.adapter = adapter
         return device
 
     @classmethod
@@ -344,8 +345,9 @@ class Device:
 
     def submit(self, encoder: CommandEncoder | None, copy: BytesCopy | None = None) -> None:
         """Submit the commands that an encoder has recorded, if there is one, and a copy."""
-        if timings.current is not None:
-            timings.current.begin(self)
+        timed = getattr(timings, "current", None)
+        if timed is not None:
+            timed.begin(self)
         with self.calls, self.mapping_lock:
             self.queued_nbytes = 0
             self.host.submit(self.wgpu_device, encoder, copy)

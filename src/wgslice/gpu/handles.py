@@ -21,7 +21,7 @@ from wgslice.gpu.hosts import found_by
 from wgslice.gpu.hosts.webgpu import WebGPU
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.sink import sink
-from wgslice.gpu.stand_ins import is_given_out
+from wgslice.gpu.stand_ins import given_out, is_given_out
 from wgslice.layout import Layout, whole_words
 
 
@@ -62,13 +62,24 @@ def checked_encoder(device: Device, value: Any, *, or_pass: bool = False) -> Any
 
 def check_alive(device: Device, buffer: Buffer) -> None:
     """Raise if a buffer has been destroyed or its device is lost; calls that do not run check nothing."""
-    sink().check_alive(device, buffer)
+    if sink().runs:
+        with device.calls:
+            device.pipelines.probe(buffer)
 
 
 def check_still_alive(device: Device, buffer: Buffer) -> None:
     """Raise if a buffer has been destroyed, as only the user can to whom it was given."""
-    if is_given_out(buffer) and not device.host.is_known_alive(buffer) and sink().check_alive(device, buffer):
+    if is_given_out(buffer) and not device.host.is_known_alive(buffer) and sink().runs:
+        check_alive(device, buffer)
         device.host.watch(buffer)
+
+
+def keep_for_caller(device: Device, buffers: Iterable[Buffer]) -> None:
+    """Reuse buffers for no other tensors: commands use them that the caller submits at any time."""
+    if sink().runs:
+        with device.mapping_lock:
+            for buffer in buffers:
+                given_out(buffer)
 
 
 def check_given(

@@ -330,13 +330,9 @@ class BufferPool:
     def lease(self, wgpu_device: GPUDevice, buffer: Buffer) -> Buffer:
         """Return a lease of a buffer, which gives it back when it is dropped."""
         self.in_use.add(buffer)
-        return Lease(wgpu_device, buffer, self.end_lease)
+        return Lease(wgpu_device, buffer, self.give)
 
-    def end_lease(self, buffer: Buffer, lease: Lease) -> None:
-        """Take a buffer back whose lease is dropped."""
-        self.give(buffer, is_given_out=lease.is_given_out)
-
-    def give(self, buffer: Buffer, *, is_given_out: bool) -> None:
+    def give(self, buffer: Buffer, is_given_out: bool = False) -> None:
         """Keep an unreferenced buffer for reuse; free it if it was given out, or another call holds the lock.
 
         Called when the last reference is dropped, which the garbage collector may do in any thread and

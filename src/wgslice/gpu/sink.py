@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import local
@@ -15,8 +15,8 @@ from wgslice.errors import CaptureRefused, OutOfDeviceMemory
 from wgslice.gpu.adapter import check_process
 from wgslice.gpu.device import TENSOR_USAGES, Device, buffer_nbytes, leased
 from wgslice.gpu.pipelines import BoundCommand
-from wgslice.gpu.protocols import Buffer, CommandEncoder, Place, Texture
-from wgslice.gpu.stand_ins import Placeholder, given_out
+from wgslice.gpu.protocols import Buffer, CommandEncoder, Place
+from wgslice.gpu.stand_ins import Placeholder
 from wgslice.layout import whole_words
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import PATTERN_NBYTES, UPLOAD_CHUNK_NBYTES
@@ -37,6 +37,7 @@ Write: TypeAlias = Callable[[Sequence[BoundCommand]], None]  # records commands 
 class Sink:
     """Receives whatever a call does on a device, and runs it on the GPU; `Listing` lists it instead."""
 
+    runs = True  # whether calls do anything on the GPU
     makes_zeros = True  # whether a zeroed buffer costs no more than another
 
     def create_buffer(self, device: Device, nbytes: int, *, zeroed: bool = True) -> Buffer:  # noqa: ARG002
@@ -86,10 +87,6 @@ class Sink:
         """Make a command encoder, of one submission."""
         return device.new_encoder()
 
-    def prepare(self, device: Device, plan: Plan) -> None:
-        """Make the pipelines of a plan."""
-        device.pipelines.prepare(plan)
-
     def bind(self, device: Device, plan: Plan, places: Sequence[Place]) -> BoundPlan:
         """Make the bind groups and scratch buffers of a plan."""
         if plan.copies:
@@ -111,23 +108,6 @@ class Sink:
     def submit(self, device: Device, encoder: CommandEncoder) -> None:
         """Submit the commands that an encoder has recorded."""
         device.submit(encoder)
-
-    def check_alive(self, device: Device, buffer: Buffer) -> bool:
-        """Raise if a buffer has been destroyed or its device is lost; return whether calls run."""
-        with device.calls:
-            device.pipelines.probe(buffer)
-        return True
-
-    def check_texture_alive(self, device: Device, texture: Texture) -> None:
-        """Raise if a texture has been destroyed or its device is lost."""
-        with device.calls:
-            device.host.check_texture_alive(device.wgpu_device, texture)
-
-    def keep(self, device: Device, buffers: Iterable[Buffer]) -> None:
-        """Reuse buffers for no other tensors: commands use them that the caller submits at any time."""
-        with device.mapping_lock:
-            for buffer in buffers:
-                given_out(buffer)
 
     def check_runs(self, what: str) -> None:
         """Raise CaptureRefused, naming a step that needs the GPU, if calls do not run."""
@@ -154,6 +134,7 @@ ListedStep: TypeAlias = ListedUpload | ListedSubmission
 class Listing(Sink):
     """Lists uploads and submissions of a call in order; its new buffers are placeholders."""
 
+    runs = False
     call: str  # how errors name a listed call
     verb: str  # what lists it
     remedy = ""
@@ -195,9 +176,6 @@ class Listing(Sink):
         """Make a list of plans."""
         return ListedSubmission()
 
-    def prepare(self, device: Device, plan: Plan) -> None:
-        """Make nothing."""
-
     def bind(self, device: Device, plan: Plan, places: Sequence[Place]) -> BoundPlan:  # noqa: ARG002
         """Return the plan without commands."""
         return BoundPlan(plan, places)
@@ -216,16 +194,6 @@ class Listing(Sink):
             self.check_runs("commands that were recorded before are submitted")
         else:
             self.add(encoder)
-
-    def check_alive(self, device: Device, buffer: Buffer) -> bool:  # noqa: ARG002
-        """Check nothing."""
-        return False
-
-    def check_texture_alive(self, device: Device, texture: Texture) -> None:
-        """Check nothing."""
-
-    def keep(self, device: Device, buffers: Iterable[Buffer]) -> None:
-        """Change nothing: no commands are recorded."""
 
     def check_runs(self, what: str) -> None:
         """Raise CaptureRefused."""
@@ -281,8 +249,7 @@ def using(receiver: Sink) -> Iterator[None]:
 
 def placeholder(device: Device, nbytes: int, *, zeroed: bool = True) -> Buffer:
     """Make a placeholder, of any size and without memory, for a buffer of a listed call."""
-    size, used = buffer_nbytes(nbytes), whole_words(nbytes)
-    return Placeholder(device.wgpu_device, size, TENSOR_USAGES, zeroed, used)
+    return Placeholder(device.wgpu_device, buffer_nbytes(nbytes), TENSOR_USAGES, whole_words(nbytes), zeroed)
 
 
 def checked_nbytes(device: Device, nbytes: int) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from dataclasses import dataclass
+from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from wgslice.gpu.protocols import Buffer, GPUDevice
@@ -17,68 +18,43 @@ class StandIn:
     usage: int
     label = ""
 
-    @property
-    def handle(self) -> Any:
-        """The host's handle of the buffer."""
-        raise NotImplementedError
-
 
 class Lease(StandIn):
     """The memory of a buffer until the lease is dropped, which gives the buffer back.
 
     The user gets the host's handle itself, and owns the memory from then on as long as the handle exists:
-    `give_back` frees a buffer that was given out instead of using it again.
+    `give_back`, told so, frees the buffer instead of using it again.
     """
 
-    def __init__(self, wgpu_device: GPUDevice, buffer: Any, give_back: Callable[[Any, Lease], None]) -> None:
+    def __init__(self, wgpu_device: GPUDevice, buffer: Any, give_back: Callable[[Any, bool], None]) -> None:
         self.wgpu_device = wgpu_device
         self.size: int = buffer.size
         self.usage: int = buffer.usage
         self.is_given_out = False  # whether the user may keep or destroy the buffer, or use it in commands
+        self.handle = handle_of(buffer)
         self._buffer = buffer
-        self._handle = handle_of(buffer)
         self._give_back = give_back
-
-    @property
-    def handle(self) -> Any:
-        """The host's handle of the buffer."""
-        return self._handle
 
     @property
     def map_state(self) -> str:
         """Whether the buffer is "unmapped", "pending" or "mapped"."""
-        state: str = self._handle.map_state
+        state: str = self.handle.map_state
         return state
 
     def __del__(self) -> None:
-        self._give_back(self._buffer, self)
+        self._give_back(self._buffer, self.is_given_out)
 
 
+@dataclass(eq=False)
 class Placeholder(StandIn):
     """Replaces a buffer in a captured call, without memory."""
 
+    wgpu_device: GPUDevice
+    size: int
+    usage: int
+    used_nbytes: int  # whole words that tensors may use
+    zeroed: bool = True  # whether the call relies on zeros where it does not write
     map_state = "unmapped"
-
-    def __init__(
-        self,
-        wgpu_device: GPUDevice,
-        size: int,
-        usage: int,
-        zeroed: bool = True,
-        used_nbytes: int | None = None,
-    ) -> None:
-        self.wgpu_device = wgpu_device
-        self.size = size
-        self.usage = usage
-        self.zeroed = zeroed  # whether the call relies on zeros where it does not write
-        self.used_nbytes = size if used_nbytes is None else used_nbytes  # whole words that tensors may use
-
-    @property
-    def handle(self) -> NoReturn:
-        """The host's handle, which there is none of."""
-        raise ValueError(
-            "the tensor comes from an explained or captured call, which did not run: it has no elements"
-        )
 
 
 leases: WeakKeyDictionary[Any, ref[Lease]] = WeakKeyDictionary()  # by handles that were given out
@@ -86,7 +62,11 @@ leases: WeakKeyDictionary[Any, ref[Lease]] = WeakKeyDictionary()  # by handles t
 
 def handle_of(buffer: Any) -> Any:
     """Return the host's handle of a buffer or of what stands for one."""
-    return buffer.handle if isinstance(buffer, StandIn) else buffer
+    if isinstance(buffer, Placeholder):
+        raise ValueError(
+            "the tensor comes from an explained or captured call, which did not run: it has no elements"
+        )
+    return buffer.handle if isinstance(buffer, Lease) else buffer
 
 
 def given_out(buffer: Any) -> Any:

@@ -64,7 +64,7 @@ class Readback:
     def end(self) -> None:
         """Unmap the bytes and return the staging buffer to the device."""
         self.unmap()
-        self.device.staging.give(self.staging, is_given_out=False)
+        self.device.staging.give(self.staging)
 
     def mapped_array(self) -> NDArray[np.uint8]:
         """Wait for the bytes, and return a read-only array of them, mapped until all views are dropped."""

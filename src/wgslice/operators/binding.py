@@ -13,7 +13,7 @@ from wgslice.arguments import MAX_RANK, U32_MAX, Integers, check_within, checked
 from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.gpu.handles import check_fits, checked_buffer
+from wgslice.gpu.handles import check_fits, checked_buffer, keep_for_caller
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout
 from wgslice.gpu.sink import placeholder, sink
@@ -170,7 +170,7 @@ def check_described(desc: TensorDesc, tensor: Tensor, side: str) -> None:
 
 def keep_buffers(device: Device, *bindings: object) -> None:
     """Reuse the buffers of bound tensors for no other ones: the caller's commands use them at any time."""
-    sink().keep(device, [binding.memory for binding in bindings if isinstance(binding, Tensor)])
+    keep_for_caller(device, [binding.memory for binding in bindings if isinstance(binding, Tensor)])
 
 
 def new_output(device: Device, desc: TensorDesc, *, zeroed: bool = False) -> Tensor:

@@ -368,7 +368,8 @@ class Descriptor(ABC):
         """Return the operator with the pipelines that aligned bindings need."""
         operator = self.planned(device)
         with named(operator.name):
-            sink().prepare(device, operator.plan)
+            if sink().runs:
+                device.pipelines.prepare(operator.plan)
         return operator
 
     def _hold(self, input: TensorDesc, output: TensorDesc, **others: object) -> None:

@@ -207,8 +207,8 @@ class CompiledTextureCopy:
         with named(self.name):
             self._slot = descriptor.slot(device)
             self.plans = descriptor.plans(device, self._staging)
-            for plan in self.plans:
-                sink().prepare(device, plan)
+            for plan in self.plans if sink().runs else ():
+                device.pipelines.prepare(plan)
 
     def __call__(self, input: Any, output: Any = None) -> Any:
         """Run on a tensor and a texture.

@@ -121,7 +121,7 @@ class Loader:
             require(size % 4 == 0 and size > 0, where, f"size {size}: must be a multiple of 4 above 0")
             most = device.largest_buffer_nbytes
             require(size <= most, where, f"size {size}: {device} allows at most {most}")
-            buffer: Any = Placeholder(device.wgpu_device, size, usage)
+            buffer: Any = Placeholder(device.wgpu_device, size, usage, size)
             if "file" in each:
                 path = self.path(each["file"])
                 nbytes = path.stat().st_size

@@ -75,9 +75,9 @@ class Outputs:
                 given_out(lease)
         return cast("dict[Buffer, Buffer]", made)
 
-    def _drop(self, buffer: Buffer, lease: Lease) -> None:
+    def _drop(self, buffer: Buffer, is_given_out: bool) -> None:
         """Free the set with its last lease, unless the user may have commands that use a buffer."""
-        if lease.is_given_out:
+        if is_given_out:
             given_out(buffer)
             self._is_retired = True
         if self._held.pop():

@@ -46,7 +46,7 @@ class Parameter:
         """Make the parameter for tensors of the dtype, layout, alignment and usages of `x`."""
         held = rebase(x.layout, x.itemsize, x.device.limits)
         size = max(min(-(-held.stop_nbytes // 16) * 16, x.memory.size - held.base), 4)  # 4 for no elements
-        stand_in: Any = Placeholder(x.device.wgpu_device, size, x.memory.usage & TENSOR_USAGES)
+        stand_in: Any = Placeholder(x.device.wgpu_device, size, x.memory.usage & TENSOR_USAGES, size)
         tensor = Tensor(x.device, stand_in, x.dtype, held.layout, x.writeable)
         return cls(x.device, name, tensor, x.device.limits)
 

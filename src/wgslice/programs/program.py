@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.errors import fitted, named
-from wgslice.gpu.handles import check_bound, checked_encoder
+from wgslice.gpu.handles import check_bound, checked_encoder, keep_for_caller
 from wgslice.gpu.pipelines import Bound, BoundCommand, BoundDispatch, Command, KernelCall
 from wgslice.gpu.protocols import Buffer, CommandEncoder, Place
 from wgslice.gpu.recording import BoundCopy, Recorder, plan_and_bind
@@ -221,7 +221,7 @@ class Program:
         with self._named:
             recorder = Recorder(self.device, checked_encoder(self.device, encoder))
             replay = self._begin(bindings, recorded=True)
-            sink().keep(self.device, (buffer for _, buffer in replay.used))
+            keep_for_caller(self.device, (buffer for _, buffer in replay.used))
             recorder.record(replay.commands)
             recorder.end()
             return self._returned(replay)

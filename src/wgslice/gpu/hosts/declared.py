@@ -13,9 +13,9 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import find_spec
-from types import CodeType, ModuleType, SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 WGPU_VERSION = "0.32.0"
@@ -49,33 +49,22 @@ class ParsedDeclarations:
             return None
         self.remove()
         spec = find_spec(name)
-        if spec is not None and getattr(sys.modules.get("wgpu"), "__version__", "") == WGPU_VERSION:
-            loader: Any = spec.loader
-            code = loader.get_code(name) if hasattr(loader, "get_code") else None
-            if code is not None:
-                declaring: Any = DeclaringLoader(loader, code)  # no Loader, whose import takes 10 ms
-                spec.loader = declaring
+        known = getattr(sys.modules.get("wgpu"), "__version__", "") == WGPU_VERSION
+        if known and spec is not None and type(spec.loader) is SourceFileLoader:
+            spec.loader = DeclaringLoader(name, spec.loader.path)
         return spec
 
 
-class DeclaringLoader:
-    """Runs wgpu-py's module as its own loader does, except that `cffi.FFI` in it is Declared."""
-
-    def __init__(self, loader: Any, code: CodeType) -> None:
-        self.loader = loader
-        self.code = code
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Let Python, or the module's own loader, make the module."""
-        made: ModuleType | None = self.loader.create_module(spec)
-        return made
+class DeclaringLoader(SourceFileLoader):
+    """Runs wgpu-py's module, except that `cffi.FFI` in it is Declared."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the module, and leave in it the plain objects that it would have otherwise."""
         own = vars(module)
-        own["__loader__"] = own["__spec__"].loader = self.loader
+        own["__loader__"] = own["__spec__"].loader = SourceFileLoader(self.name, self.path)
         own["__builtins__"] = {**vars(builtins), "__import__": import_declared}
-        exec(self.code, own)
+        code: Any = self.get_code(self.name)
+        exec(code, own)
         own["__builtins__"] = vars(builtins)
         own["ffi"] = own["ffi"].ffi
 

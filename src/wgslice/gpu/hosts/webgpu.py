@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakSet
 
 from wgslice.errors import LOST, DeviceLostError, ErrorTexts, TranslatedErrors
 from wgslice.gpu.protocols import (
@@ -63,10 +63,10 @@ class WebGPU:
         self.name = name
         self.api = api
         self.backends = ("WebGPU",) if name == "browser" else BACKENDS  # a browser does not tell its own
+        self.copies_single_aspects = name != "wgpu"  # which wgpu-py ignores
         self.refusals: type[Exception] = api.GPUError
         self.errors = TranslatedErrors(self.refusals, TEXTS[name])
         self.lost: WeakSet[Any] = WeakSet()  # devices that were found to be
-        self._made_by: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # adapters by devices
 
     # Adapters and devices
 
@@ -92,22 +92,20 @@ class WebGPU:
         """Return the adapters of a backend."""
         return [handle for handle in self._handles if handle.info["backend_type"] == backend]
 
-    async def found_handles_async(self, backend: str) -> list[Any]:
-        """Return the adapters of a backend, without a wait."""
+    async def enumerate_async(self) -> None:
+        """Enumerate all adapters, without a wait."""
         if "_handles" not in vars(self):
-            self._handles = [*await self.api.gpu.enumerate_adapters_async()]
-        return self.found_handles(backend)
+            found = await self.api.gpu.enumerate_adapters_async()
+            vars(self).setdefault("_handles", [*found])  # another task may have found them
 
     def request_device(self, adapter: Any, features: Collection[str] = ()) -> GPUDevice:
         """Make a device with all limits of its adapter, and some of its features."""
-        made = self._fresh(adapter).request_device_sync(**self._wanted(adapter, features))
-        self._made_by[made] = adapter
+        made: GPUDevice = self._fresh(adapter).request_device_sync(**self._wanted(adapter, features))
         return made
 
     async def request_device_async(self, adapter: Any, features: Collection[str] = ()) -> GPUDevice:
         """Make a device as `request_device`, without a wait."""
-        made = await self._fresh(adapter).request_device_async(**self._wanted(adapter, features))
-        self._made_by[made] = adapter
+        made: GPUDevice = await self._fresh(adapter).request_device_async(**self._wanted(adapter, features))
         return made
 
     def _wanted(self, adapter: Any, features: Collection[str]) -> dict[str, Any]:
@@ -120,10 +118,6 @@ class WebGPU:
             return adapter
         found = self.api.gpu.enumerate_adapters_sync()
         return next(each for each in found if {**each.info} == {**adapter.info})
-
-    def adapter_of(self, wgpu_device: Any) -> Any:
-        """Return the adapter of a device, as it was found."""
-        return self._made_by.get(wgpu_device, wgpu_device.adapter)
 
     def is_safe(self, wgpu_device: Any) -> bool:
         """Whether several threads may call a device at once."""
@@ -256,13 +250,6 @@ class WebGPU:
             encoder.copy_buffer_to_buffer(
                 source, read_base + read_offset, target, written_base + written_offset, copies.nbytes
             )
-
-    def texture_fault(self, texture: Texture, aspect: str) -> str | None:
-        """Say why a copy of an aspect of a texture is refused, if it is."""
-        several = "depth" in texture.format and "stencil" in texture.format
-        if self.name == "wgpu" and several and aspect != "all":
-            return f"copies no single aspect, such as {aspect!r}, by wgpu's public calls"
-        return None
 
     def copy_texels(
         self, encoder: Any, region: Region, rows: TexelRows, size: Sequence[int], *, writes: bool

@@ -26,7 +26,6 @@ from wgslice.gpu.protocols import (
     Place,
     Region,
     TexelRows,
-    Texture,
 )
 from wgslice.gpu.stand_ins import StandIn, handle_of
 from wgslice.plans.proofs import Checks
@@ -54,6 +53,7 @@ class WgpuNative(WebGPU):
             from wgpu.backends.wgpu_native._api import libf
 
         super().__init__(name, api)
+        self.copies_single_aspects = True
         self._wgpu_native = wgpu_native
         self.library = lib
         self.checked = libf  # the library, raising wgpu's errors
@@ -75,18 +75,9 @@ class WgpuNative(WebGPU):
         count = self.checked.wgpuInstanceEnumerateAdapters(get_wgpu_instance(), options, found)
         return [self._wgpu_native.gpu._create_adapter(handle) for handle in found[0:count]]
 
-    async def found_handles_async(self, backend: str) -> list[Any]:
-        """Return what `found_handles` returns."""
-        return self.found_handles(backend)
-
-    def request_device(self, adapter: Any, features: Collection[str] = ()) -> GPUDevice:
-        """Make a device as the public call does, which also counts limits that wgpu-native alone has."""
-        made: GPUDevice = adapter.request_device_sync(required_features=[*features])
-        return made
-
-    async def request_device_async(self, adapter: Any, features: Collection[str] = ()) -> GPUDevice:
-        """Make a device as `request_device`."""
-        return self.request_device(adapter, features)
+    def _wanted(self, adapter: Any, features: Collection[str]) -> dict[str, Any]:  # noqa: ARG002
+        """Ask for no limits, which wgpu takes as all, with those that wgpu-native alone has."""
+        return {"required_features": [*features]}
 
     def owner_of(self, handle: Any) -> GPUDevice | None:
         """Return the wgpu device of a buffer, encoder or texture."""
@@ -127,11 +118,6 @@ class WgpuNative(WebGPU):
         """Raise wgpu's error if the device is lost (3.4, 7.4)."""
         layout = self.checked.wgpuDeviceCreateBindGroupLayout(wgpu_device._internal, self._no_bindings)
         self.library.wgpuBindGroupLayoutRelease(layout)
-
-    def check_texture_alive(self, wgpu_device: Any, texture: Any) -> None:  # noqa: ARG002 -- the texture's
-        """Raise wgpu's error if a texture has been destroyed or its device is lost: it has no views then."""
-        view = self.checked.wgpuTextureCreateView(texture._internal, self.ffi.NULL)
-        self.library.wgpuTextureViewRelease(view)
 
     def create_module(self, wgpu_device: Any, label: str, code: str, checks: Checks) -> object:
         """Make a module of WGSL with some run-time checks; by the public call it has all of them."""
@@ -189,10 +175,6 @@ class WgpuNative(WebGPU):
         for read_offset, written_offset in copies.offsets.tolist():
             copy(recording, source, read_base + read_offset, target, written_base + written_offset, nbytes)
             copy = unchecked
-
-    def texture_fault(self, texture: Texture, aspect: str) -> str | None:  # noqa: ARG002 -- none has a fault
-        """Refuse nothing."""
-        return None
 
     def copy_texels(
         self, encoder: Any, region: Region, rows: TexelRows, size: Sequence[int], *, writes: bool
