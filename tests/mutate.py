@@ -20,7 +20,7 @@ import tomllib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -44,29 +44,43 @@ class Mutant(NamedTuple):
     name: str
     part: str
     rule: str  # that it breaks, to express it again when the code moves
-    file: str  # relative to the project
-    old: str  # in one place of the file
+    old: str  # in one place of all sources
     new: str
     tests: list[str]  # files that are likely to find it
 
-    def applied(self) -> str:
-        """The text of the file with the wrong line; a ValueError where the mutant no longer fits the code."""
-        path = ROOT / self.file
-        text = path.read_text("utf-8") if path.is_file() else ""
-        if text.count(self.old) != 1:
-            raise ValueError(f"{self.name}: {self.file} has {text.count(self.old)} places of {self.old!r}")
+    def applied(self) -> tuple[str, str]:
+        """The file that has the line, and its text with the wrong one.
+
+        Raises ValueError where the mutant no longer fits the code.
+        """
+        found = [(file, text) for file, text in sources().items() if self.old in text]
+        count = sum(text.count(self.old) for _, text in found)
+        if count != 1:
+            raise ValueError(f"{self.name}: the sources have {count} places of {self.old!r}")
         if self.old == self.new:
             raise ValueError(f"{self.name}: changes nothing")
         missing = [file for file in self.tests if not (ROOT / file).is_file()]
         if missing or not self.tests:
             raise ValueError(f"{self.name}: test files are missing: {missing}")
+        ((file, text),) = found
         mutated = text.replace(self.old, self.new)
-        if path.suffix == ".py":
+        if file.endswith(".py"):
             try:
-                compile(mutated, self.file, "exec")
+                compile(mutated, file, "exec")
             except SyntaxError as error:
                 raise ValueError(f"{self.name}: does not compile: {error}") from None
-        return mutated
+        return file, mutated
+
+
+@cache
+def sources() -> dict[str, str]:
+    """The texts of the package and of its kernels, by files relative to the project."""
+    found = [
+        *(ROOT / "src").rglob("*.py"),
+        *(ROOT / "wgsl").glob("*.wgsl"),
+        *(ROOT / "wgsl").glob("shared/*"),
+    ]
+    return {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in found}
 
 
 class Verdict(NamedTuple):
@@ -98,10 +112,11 @@ def copy_project(folder: Path, mutant: Mutant | None = None) -> None:
     """Copy the project, with a mutant if one is given, and lay its package out for imports."""
     ignored = (ROOT / ".gitignore").read_text("utf-8").replace("__pycache__/", "").replace("/", "").split()
     shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".git", *ignored))
-    if mutant is not None:
-        (folder / mutant.file).write_text(mutant.applied(), "utf-8")
+    file, text = mutant.applied() if mutant is not None else ("", "")
+    if file:
+        (folder / file).write_text(text, "utf-8")
     shutil.copytree(folder / "src", folder / "package")
-    if mutant is not None and mutant.file.endswith(".wgsl"):
+    if file.endswith(".wgsl"):
         link = [sys.executable, str(folder / "wgsl" / "link.py")]
         subprocess.run(link, env=environment(folder), check=True)
     shutil.copytree(folder / "wgsl" / "modules", folder / "package" / "wgslice" / "wgsl")
@@ -177,7 +192,7 @@ def report(verdicts: Sequence[Verdict]) -> int:
     found = sum(bool(verdict.found_by) for verdict in verdicts)
     for verdict in verdicts:
         if not verdict.found_by:
-            print(f"survived: {verdict.mutant.name} ({verdict.mutant.file}): {verdict.mutant.rule}")
+            print(f"survived: {verdict.mutant.name}: {verdict.mutant.rule}")
     print(f"{found} of {len(verdicts)} mutants found")
     rows = [
         {

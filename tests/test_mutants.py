@@ -19,9 +19,8 @@ VERSION = Mutant(
     name="version",
     part="packaging",
     rule="The package has the version of the project.",
-    file="src/wgslice/version.py",
-    old='VERSION = "',
-    new='VERSION = "mutated ',
+    old='\nVERSION = "',
+    new='\nVERSION = "mutated ',
     tests=["tests/test_project.py"],
 )
 
@@ -43,11 +42,10 @@ def test_each_part_has_five_mutants_or_more() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"old": "VERSION = '"}, "has 0 places"),
-        ({"old": "i"}, "has 4 places"),
-        ({"file": "src/wgslice/moved.py"}, "has 0 places"),
-        ({"new": 'VERSION = "'}, "changes nothing"),
-        ({"new": 'VERSION == ("'}, "does not compile"),
+        ({"old": "VERSION = '"}, "have 0 places"),
+        ({"old": "import annotations"}, " places of"),
+        ({"new": '\nVERSION = "'}, "changes nothing"),
+        ({"new": '\nVERSION == ("'}, "does not compile"),
         ({"tests": ["tests/test_moved.py"]}, "test files are missing"),
         ({"tests": []}, "test files are missing"),
     ],
@@ -59,7 +57,8 @@ def test_a_mutant_that_no_longer_fits_is_named(change: dict[str, object], messag
 
 
 def test_a_mutated_copy_is_imported_from_the_copy(tmp_path: Path) -> None:
-    before = (mutate.ROOT / VERSION.file).read_bytes()
+    changed = mutate.ROOT / VERSION.applied()[0]
+    before = changed.read_bytes()
     copy = tmp_path / "copy"
     mutate.copy_project(copy, VERSION)
     code = "import wgslice, wgslice.wgsl; print(wgslice.__version__, wgslice.wgsl.__file__, sep='\\n')"
@@ -69,7 +68,8 @@ def test_a_mutated_copy_is_imported_from_the_copy(tmp_path: Path) -> None:
     version, kernels = done.stdout.splitlines()
     assert version.startswith("mutated ")
     assert Path(kernels).is_relative_to(copy)
-    assert (mutate.ROOT / VERSION.file).read_bytes() == before
+    assert changed.name == "version.py"
+    assert changed.read_bytes() == before
 
 
 @pytest.mark.parametrize("finds", ["named", "tier", ""])
