@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
+import sys
 import threading
 from pathlib import Path
 from typing import Any
 
+import differential
 import fuzz
 import numpy as np
 import pytest
@@ -23,6 +26,27 @@ from running import MODULE_OF, by_step
 import wgslice as wg
 from wgslice.plans.kernels import Kernel
 from wgslice.shaders import kernel_module
+
+
+def test_a_call_that_differs_from_another_versions_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    started, refusing = differential.started, tmp_path / "refusing.py"
+    refusing.write_text(
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        "    print(json.dumps(['OSError'] * json.loads(line)[1]), flush=True)\n",
+        "utf-8",
+    )
+    monkeypatch.setattr("sys.argv", ["differential", sys.executable, "--seconds", "0"])
+    assert differential.main() == 0
+    assert re.fullmatch(r"20 calls, \d refused by the other version: 0 differ\n", capsys.readouterr().out)
+    calls = [refusing, differential.CALLS]
+    monkeypatch.setattr(differential, "started", lambda python: started(python, calls.pop(0)))
+    assert differential.main() == 1
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[-1].startswith("20 calls, 20 refused by the other version: ")
+    assert printed[0].startswith("call 0: theirs OSError, ours ")
 
 
 @pytest.mark.every_adapter

@@ -93,7 +93,7 @@ def test_the_bootstrap_names_its_verbs() -> None:
     )
     verbs = (
         *("demo", "test", "suites", "lint", "docs", "wheel", "bench", "gpu", "mutants", "check", "fuzz"),
-        *("matrix", "browser", "soak", "lock"),
+        *("differential", "matrix", "browser", "soak", "lock"),
     )
     assert all(verb in shown.stdout for verb in verbs)
     for arguments in ([], ["polish"], ["demo", "--fast"]):
@@ -170,6 +170,7 @@ def test_scripts_get_their_arguments(
         ("mutants", "mutate.py"),
         ("check", "check.py"),
         ("fuzz", "fuzz.py"),
+        ("differential", "differential.py"),
         ("soak", "soak.py"),
         ("browser", "browser_tests.py"),
     ):
