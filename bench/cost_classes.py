@@ -20,11 +20,11 @@ from wgslice.gpu.sink import RUNNING
 from wgslice.gpu.stand_ins import handle_of
 from wgslice.layout import Layout
 from wgslice.plans.choose import Dispatched, Step, seconds_of
+from wgslice.plans.facade import winners_scratch
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import ClassCost, CostClass, Costs
 from wgslice.plans.steps import BufferCopies, Clear, Span, dispatch_of
-from wgslice.plans.window_strategies import winners_scratch
 
 __all__ = ["Bench", "Timed", "time_all", "typical", "work_of"]
 

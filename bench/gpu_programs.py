@@ -53,14 +53,10 @@ from wgslice.gpu.protocols import Place
 from wgslice.gpu.sink import BoundPlan, Capturing, ListedSubmission
 from wgslice.layout import Layout
 from wgslice.plans.choose import Step
-from wgslice.plans.copy import plan_copy
-from wgslice.plans.gather import indexed_copy, masked_copy
-from wgslice.plans.index_strategies import plan_indexing
+from wgslice.plans.facade import copying, every, indexed_copy, indexing, masked_copy, plan
 from wgslice.plans.plan import Plan
-from wgslice.plans.problem import PlanContext
 from wgslice.plans.profiles import Limits
 from wgslice.plans.steps import BufferCopies, OnGrid
-from wgslice.plans.window_strategies import with_steps
 from wgslice.programs.lowering import Lowered, lowered
 from wgslice.programs.parameters import Parameter
 from wgslice.programs.program import Program
@@ -209,12 +205,12 @@ def races() -> Iterator[Job]:
     """
     seen: Counter[str] = Counter()
     for job in (*contested_copies(), *contested_windows(), *contested_elements()):
-        for choice in job.trial.plan.choices:
-            kernels = [step.kernel.value for step in choice.steps if isinstance(step, OnGrid)]
+        for strategy, by_strategy in every(job.trial.plan):
+            kernels = [step.kernel.value for step in by_strategy.steps if isinstance(step, OnGrid)]
             group = " and ".join(dict.fromkeys(kernels))
-            if len(kernels) == len(choice.steps) and seen[group] < RACES_PER_GROUP:
-                trial = replace(job.trial, plan=with_steps(job.trial.plan, choice.steps))
-                yield replace(job, name=f"{job.name}, by {choice.name}", group=group, trial=trial)
+            if len(kernels) == len(by_strategy.steps) and seen[group] < RACES_PER_GROUP:
+                trial = replace(job.trial, plan=by_strategy)
+                yield replace(job, name=f"{job.name}, by {strategy}", group=group, trial=trial)
                 seen[group] += 1
 
 
@@ -244,9 +240,9 @@ def contested_copies() -> Iterator[Job]:
 
 def copied(name: str, source: Layout, target: Layout, width: int) -> Job:
     """Return the job of a copy."""
-    plan = plan_copy(source, target, width, PlanContext(LIMITS))
-    moves = Moves(plan.width_nbytes, lambda: (elements_of(plan.target), elements_of(plan.source)))
-    return Job(name, "", trial_of(plan, name, (plan.source, plan.target), moves))
+    chosen = plan(copying(source, target, width), LIMITS)
+    moves = Moves(chosen.width_nbytes, lambda: (elements_of(chosen.target), elements_of(chosen.source)))
+    return Job(name, "", trial_of(chosen, name, (chosen.source, chosen.target), moves))
 
 
 def contested_windows() -> Iterator[Job]:
@@ -272,10 +268,10 @@ def contested_elements() -> Iterator[Job]:
         assert isinstance(selection, AdvancedSelection)
         copy = indexed_copy(selection, line, line, reads=False)
         assert copy is not None
-        plan = plan_indexing(copy, None, line, line, width, PlanContext(LIMITS, table=table_of(table)))
+        chosen = plan(indexing(line, line, width, copy), LIMITS, table=table_of(table))
         moves = Moves(width, partial(scattered, places))
         name = f"elements of {width} B at random places{' in a buffer' * on_device}"
-        yield Job(name, "", trial_of(plan, name, (line, line), moves, table))
+        yield Job(name, "", trial_of(chosen, name, (line, line), moves, table))
     for width in (1, 2, 8):
         yield by_mask(f"elements of {width} B by a mask", "", Layout.packed((2**17 + 3,), 1), width)
 
@@ -288,10 +284,10 @@ def scattered(places: Elements) -> tuple[Elements, Elements]:
 def by_mask(name: str, group: str, line: Layout, width: int) -> Job:
     """Return the job that copies elements of a line where a generated mask is true."""
     table = table_of(np.broadcast_to(np.uint8(0), line.sizes))
-    copy, context = masked_copy(line.sizes, line, line), PlanContext(LIMITS, table=table)
-    plan = plan_indexing(copy, None, line, line, width, context)
+    copy = masked_copy(line.sizes, line, line)
+    chosen = plan(indexing(line, line, width, copy), LIMITS, table=table)
     moves = Moves(width, partial(masked, line))
-    return Job(name, group, trial_of(plan, name, (line, line), moves), line.size)
+    return Job(name, group, trial_of(chosen, name, (line, line), moves), line.size)
 
 
 def masked(line: Layout) -> tuple[Elements, Elements]:
@@ -363,9 +359,9 @@ def timed_cases(side: int) -> Iterator[tuple[str, Case]]:
 def speeds(side: int) -> Iterator[Job]:
     """Yield the copies to time: of one buffer by the driver and by a kernel, then all others."""
     whole = case_trial(Case("contiguous copy", "float32", (side, side), ...))
-    by_kernel = next(each for each in whole.plan.choices if isinstance(each.steps[0], OnGrid))
+    by_kernel = next(each for _, each in every(whole.plan) if isinstance(each.steps[0], OnGrid))
     yield Job("buffer copy", "buffer copy", whole)
-    yield Job("kernel copy", "kernel copy", replace(whole, plan=with_steps(whole.plan, by_kernel.steps)))
+    yield Job("kernel copy", "kernel copy", replace(whole, plan=by_kernel))
     for group, case in timed_cases(side):
         yield Job(case.name, group, case_trial(case))
     for width in (1, 4, 8):
@@ -379,8 +375,8 @@ def choices(side: int) -> Iterator[Choices]:
     for case in [each for start in range(3) for each in cases[start::3]]:
         trial = case_trial(case)
         ways = {
-            each.name: Job(each.name, case.name, replace(trial, plan=with_steps(trial.plan, each.steps)))
-            for each in trial.plan.choices
+            name: Job(name, case.name, replace(trial, plan=each))
+            for name, each in every(trial.plan)
             if sum(step.source.size for step in each.steps if isinstance(step, BufferCopies)) <= MAX_COPIES
         }
         if len(ways) > 1:

@@ -10,12 +10,21 @@ import numpy as np
 
 from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_index
 from wgslice.layout import Layout
-from wgslice.plans.gather import indexed_copy, masked_copy, masked_values
-from wgslice.plans.index_problem import Indexing
-from wgslice.plans.index_strategies import COLUMN_EACH, READING, dispatches, plan_indexing
-from wgslice.plans.indexed import Host, IndexedDispatch
+from wgslice.plans.facade import (
+    COLUMN_EACH,
+    READING,
+    Host,
+    IndexedDispatch,
+    Indexing,
+    PlanContext,
+    index_dispatches,
+    indexed_copy,
+    indexing,
+    masked_copy,
+    masked_values,
+    plan,
+)
 from wgslice.plans.kernels import GATHERS, WORD_NBYTES, Kernel
-from wgslice.plans.problem import PlanContext
 from wgslice.plans.profiles import CostClass, Limits
 
 __all__ = ["IndexProbe", "index_probes"]
@@ -57,7 +66,7 @@ class IndexProbe(NamedTuple):
         if winners:
             copy = replace(copy, host=Host(columns.astype(np.int32).ravel()))
         problem = Indexing(copy, None, matrix, matrix, self.width_nbytes, PlanContext(limits))
-        steps = dispatches(Kernel.SCATTER if self.work == LAST_WRITERS else self.kernel, problem)
+        steps = index_dispatches(Kernel.SCATTER if self.work == LAST_WRITERS else self.kernel, problem)
         return [step for step in steps if isinstance(step, IndexedDispatch) and step.work == self.work]
 
     def steps_of_rows(self, nbytes: int, limits: Limits) -> Sequence[IndexedDispatch]:
@@ -71,7 +80,7 @@ class IndexProbe(NamedTuple):
         assert copy is not None
         copy, context = replace(copy, host=Host(rows)), PlanContext(limits)
         problem = Indexing(copy, None, matrix, matrix, self.width_nbytes, context)
-        steps = dispatches(self.kernel, problem, columns=self.access == "columns")
+        steps = index_dispatches(self.kernel, problem, columns=self.access == "columns")
         return [step for step in steps if isinstance(step, IndexedDispatch)]
 
     def masked_steps(self, nbytes: int, limits: Limits) -> Sequence[IndexedDispatch]:
@@ -82,8 +91,8 @@ class IndexProbe(NamedTuple):
         copy = replace(masked_copy(row.sizes, row, element), host=Host(mask.view(np.int32)))
         if self.kernel is Kernel.MASKED_VALUES:
             copy, element = masked_values(mask != 0), Layout.packed((mask.size // 2,))
-        plan = plan_indexing(copy, None, element, row, self.width_nbytes, PlanContext(limits))
-        return [step for step in plan.steps if isinstance(step, IndexedDispatch)]
+        chosen = plan(indexing(element, row, self.width_nbytes, copy), limits)
+        return [step for step in chosen.steps if isinstance(step, IndexedDispatch)]
 
 
 def index_probes() -> Iterator[IndexProbe]:

@@ -15,10 +15,9 @@ from bench.compilers.planned import windows_planner
 from bench.rivals.ours import device
 from bench.tasks import Crops, Inserts
 from wgslice.gpu.protocols import Place
-from wgslice.plans.copy import plan_copy
+from wgslice.plans.facade import Asked, copying, plan, rebase
 from wgslice.plans.plan import Plan
-from wgslice.plans.problem import PlanContext, rebase
-from wgslice.plans.profiles import Costs
+from wgslice.plans.profiles import Costs, Limits
 
 __all__ = ["Prepared", "prepared"]
 
@@ -43,18 +42,21 @@ def prepared(case: Case) -> Prepared:
         planner, layouts = windows_planner(case), (x.layout, target.layout)
         places = [Place(x.buffer), Place(target.buffer)]
         return Prepared(
-            places, target, expected, lambda costs: planner(*layouts, case.itemsize, terms_of(costs))
+            places,
+            target,
+            expected,
+            lambda costs: plan(Asked(planner, *layouts, case.itemsize), limits_of(costs)),
         )
     view = wg.permute(x, work.axes)[case.key]
     read = rebase(view.layout, view.dtype.itemsize, device.limits)
 
-    def plan(costs: Costs) -> Plan:
-        context = terms_of(costs)._replace(source_capacity_nbytes=read.capacity_nbytes(x.buffer.size))
-        return plan_copy(read.layout, target.layout, view.dtype.itemsize, context)
+    def planned(costs: Costs) -> Plan:
+        asked, held = copying(read.layout, target.layout, view.dtype.itemsize), x.buffer.size
+        return plan(asked, limits_of(costs), source_capacity_nbytes=read.capacity_nbytes(held))
 
-    return Prepared([Place(x.buffer, read.base), Place(target.buffer)], target, expected, plan)
+    return Prepared([Place(x.buffer, read.base), Place(target.buffer)], target, expected, planned)
 
 
-def terms_of(costs: Costs) -> PlanContext:
+def limits_of(costs: Costs) -> Limits:
     """Return the device's limits with another cost model."""
-    return PlanContext(replace(device.limits, profile=replace(device.limits.profile, costs=costs)))
+    return replace(device.limits, profile=replace(device.limits.profile, costs=costs))

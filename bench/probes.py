@@ -8,11 +8,10 @@ from typing import NamedTuple
 from bench.index_probes import IndexProbe, index_probes
 from bench.window_probes import SizedProbe, WindowProbe, sized_probes, window_probes
 from wgslice.layout import Layout
+from wgslice.plans.facade import WindowDispatch, span_of
 from wgslice.plans.kernels import UNITS_NBYTES, Kernel
-from wgslice.plans.problem import span_of
 from wgslice.plans.profiles import ALIKE, IN_BLOCKS, STEPS, CostClass, Limits, copy_class, pattern, step_of
 from wgslice.plans.steps import GRIDS, Dispatch, dispatch_of
-from wgslice.plans.windows import WindowDispatch
 
 __all__ = ["FAR_NBYTES", "FAR_RUN", "Probe", "probes"]
 

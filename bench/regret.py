@@ -25,9 +25,9 @@ from wgslice.calibration.tune import calibrated_profile, recorded
 from wgslice.gpu.device import shipped_profile
 from wgslice.gpu.protocols import Place
 from wgslice.gpu.recording import Recorder
+from wgslice.plans.facade import with_steps
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import Costs
-from wgslice.plans.window_strategies import with_steps
 
 __all__ = ["Regret", "Timed", "run_regret"]
 

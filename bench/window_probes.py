@@ -8,15 +8,23 @@ from typing import NamedTuple
 import numpy as np
 
 from wgslice.layout import Layout
+from wgslice.plans.facade import (
+    DROPPED,
+    ENDS,
+    WINDOWS,
+    PlanContext,
+    SizedDispatch,
+    SizedWindows,
+    WindowDispatch,
+    WindowProblem,
+    Windows,
+    plan,
+    sized_class,
+    sized_extraction,
+)
 from wgslice.plans.kernels import EXTRACTING, WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.problem import PlanContext
 from wgslice.plans.profiles import CostClass, Limits, windows_class
-from wgslice.plans.sized import ENDS, SizedDispatch, SizedWindows, sized_class
-from wgslice.plans.sized_strategies import extract_sized_planner
 from wgslice.plans.steps import Dispatch
-from wgslice.plans.window_problem import WindowProblem
-from wgslice.plans.window_strategies import WINDOWS
-from wgslice.plans.windows import DROPPED, WindowDispatch, Windows
 
 __all__ = ["SizedProbe", "WindowProbe", "sized_probes", "window_probes"]
 
@@ -126,9 +134,10 @@ class SizedProbe(NamedTuple):
             np.stack([sizes[:, 1] + self.ends, np.ones(count, np.int64)], axis=1),
         )
         batch = Layout.packed((count * (ROWS * (row + self.ends) + WIDEST_NBYTES),))
-        planner = extract_sized_planner(windows)
-        plan = planner(tensor, batch, self.width_nbytes, PlanContext(limits))
-        return next(step for step in plan.steps if isinstance(step, SizedDispatch) and step.work == self.work)
+        chosen = plan(sized_extraction(tensor, batch, self.width_nbytes, windows), limits)
+        return next(
+            step for step in chosen.steps if isinstance(step, SizedDispatch) and step.work == self.work
+        )
 
 
 def sized_probes() -> Iterator[SizedProbe]:

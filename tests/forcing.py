@@ -14,12 +14,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from helpers import COPY_DST, COPY_SRC, Bytes, bits, make_buffer
 from operations import Call
-from planning import by_strategy, priced
+from planning import priced
 from test_extract_windows import PROFILES, check_bindings
 
 import wgslice as wg
 from wgslice.gpu.protocols import Place
 from wgslice.gpu.sink import RUNNING, BoundPlan, Sink
+from wgslice.plans.facade import with_steps
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU, ClassCost, Limits, Profile
 
@@ -131,7 +132,7 @@ def forced(plan: wg.Plan, number: int) -> tuple[str, wg.Plan]:
         only = choice._replace(others=choice.others[number - 1 : number])
         found = replace(plan, choice=only).choices
         if len(found) > 1:  # else its steps exceed a limit
-            return found[1].name, by_strategy(plan, found[1])
+            return found[1].name, with_steps(plan, found[1].steps)
     return choice.name, plan
 
 

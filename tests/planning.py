@@ -16,13 +16,21 @@ import wgslice as wg
 from bench.window_probes import window_probes
 from wgslice.layout import Layout
 from wgslice.operators.windows_arguments import OnGpu, extracted_windows, inserted_windows, repeated_bytes
-from wgslice.plans.choose import RUNS_OF_A_PIPELINE, WORTHWHILE, Choice, seconds_of
-from wgslice.plans.copy import SliceGradPlanner, plan_anew, plan_copy
-from wgslice.plans.copy_strategies import dispatches
+from wgslice.plans.choose import RUNS_OF_A_PIPELINE, WORTHWHILE, seconds_of
+from wgslice.plans.facade import (
+    Asked,
+    PlanContext,
+    Problem,
+    Table,
+    copy_dispatches,
+    copying,
+    extraction,
+    gradient,
+    insertion,
+    layers_of,
+    plan,
+)
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.overlaps import insertion_of, layers_of
-from wgslice.plans.plan import Planner
-from wgslice.plans.problem import PlanContext, Problem, Table
 from wgslice.plans.profiles import (
     IN_BLOCKS,
     ClassCost,
@@ -35,7 +43,6 @@ from wgslice.plans.profiles import (
     step_of,
 )
 from wgslice.plans.steps import BufferCopies, OnGrid, Span, dispatch_of
-from wgslice.plans.window_strategies import extract_windows_planner, insert_windows_planner, with_steps
 from wgslice.shaders import override_constants
 
 Known: TypeAlias = Profile | Limits  # of a device
@@ -134,20 +141,15 @@ def costing(profile: Profile, works: Mapping[str, Price | None], **fixed: float)
 # plans; `context` has what is known of the buffers, with the names of the plan context's fields
 
 
-def planned(
-    planner: Planner, source: Layout, target: Layout | None, width: int, known: Known, context: Any
-) -> wg.Plan:
-    limits = known if isinstance(known, Limits) else replace(USUAL, profile=known)
-    return plan_anew(
-        planner, source, target or Layout.packed(source.sizes), width, PlanContext(limits, **context)
-    )
+def planned(asked: Asked, known: Known, context: Any) -> wg.Plan:
+    return plan(asked, known if isinstance(known, Limits) else replace(USUAL, profile=known), **context)
 
 
 def planned_copy(
     known: Known, source: Layout, target: Layout | None = None, width: int = 4, **context: Any
 ) -> wg.Plan:
     """The plan of a copy of elements of `width` bytes, to a packed target by default."""
-    return planned(plan_copy, source, target, width, known, context)
+    return planned(copying(source, target or Layout.packed(source.sizes), width), known, context)
 
 
 def planned_gradient(
@@ -161,7 +163,7 @@ def planned_gradient(
     **context: Any,
 ) -> wg.Plan:
     """The plan of a copy to indices of a target and of zeros to the others, unless those are zero already."""
-    return planned(SliceGradPlanner(window, zeroed), source, target, width, known, context)
+    return planned(gradient(source, target, width, window, zeroed=zeroed), known, context)
 
 
 def planned_extraction(
@@ -184,7 +186,7 @@ def planned_extraction(
     windows = extracted_windows(table, source.sizes, sizes, strides, filling)
     context["table"] = Table(Layout.packed(shape), 4) if on_gpu else None
     batch = target or Layout.packed((len(offsets), *windows.sizes))
-    return planned(extract_windows_planner(windows), source, batch, width, known, context)
+    return planned(extraction(source, batch, width, windows), known, context)
 
 
 def planned_insertion(
@@ -204,8 +206,7 @@ def planned_insertion(
     table = OnGpu(shape, np.dtype("int32")) if on_gpu else offsets
     windows = inserted_windows(table, source.sizes, target.sizes, strides, outside)
     context["table"] = Table(Layout.packed(shape), 4) if on_gpu else None
-    insertion = insertion_of(windows, target.sizes, "last")
-    return planned(insert_windows_planner(insertion), source, target, width, known, context)
+    return planned(insertion(source, target, width, windows), known, context)
 
 
 def planned_windows(
@@ -222,7 +223,7 @@ def planned_windows(
     """
     sides = source or asked.input.layout, asked.output.layout
     context["table"] = Table(offsets, 4) if offsets else None
-    return planned(asked.planner, *sides, asked.input.dtype.itemsize, known, context)
+    return planned(Asked(asked.planner, *sides, asked.input.dtype.itemsize), known, context)
 
 
 def planned_by_kernel(
@@ -246,16 +247,11 @@ def planned_by_kernel(
     if completed:
         problem = Problem(source, target, width, PlanContext(limits))
         problem.bindings = bindings
-        steps = [*dispatches(kernel, "a test", paired, problem)]
+        steps = [*copy_dispatches(kernel, "a test", paired, problem)]
     return wg.Plan(target.size * width, width, width, source, target, tuple(steps))
 
 
 # what is planned
-
-
-def by_strategy(plan: wg.Plan, choice: Choice) -> wg.Plan:
-    """The plan by another one of its strategies."""
-    return with_steps(plan, choice.steps)
 
 
 def disjoint_sets(offsets: Any, sizes: Sequence[int], shape: tuple[int, ...]) -> list[list[int]]:

@@ -20,7 +20,7 @@ import wgslice as wg
 from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_index
 from wgslice.dialects.basic import Selection, is_plain
 from wgslice.layout import Layout
-from wgslice.plans.gather import IndexedWindows, indexed_windows
+from wgslice.plans.facade import IndexedWindows, indexed_windows
 
 I32_MAX = 2**31 - 1
 

@@ -30,7 +30,7 @@ from checker.translate import Translator
 from checker.trials import LAUNCHES, Run, Tallies, all_trials, check_trial, spread
 from helpers import in_default_tier
 from hypothesis import given, settings
-from planning import USUAL, by_strategy
+from planning import USUAL
 from test_extract_windows import Case as WindowsOfAnyLayout
 from test_extract_windows import offset_table
 
@@ -38,6 +38,7 @@ import wgslice as wg
 from wgslice.doctor.trials import Trial
 from wgslice.gpu.pipelines import Binding, Content, KernelCall
 from wgslice.layout import Layout
+from wgslice.plans.facade import forced
 from wgslice.plans.kernels import Kernel
 
 pytestmark = pytest.mark.xdist_group("checker")  # one process makes all trials
@@ -77,9 +78,8 @@ def test_windows_read_no_offset_beyond_their_table() -> None:
         1, Layout.packed((9,)), 3 * one[None], (5,), one, None, Layout.packed((1, 5)), 0
     )
     plan = case.plan(USUAL, on_gpu=True)
-    (words,) = [choice for choice in plan.choices if choice.name == "window_words"]
     source, target = case.buffers()
-    alone, table = by_strategy(plan, words), offset_table(case.offsets)
+    alone, table = forced(plan, "window_words"), offset_table(case.offsets)
     trial = Trial(alone, "one window", source.size, target.size, case.expected, table)
     check(check_trial(trial, Tallies(Tally)))
 

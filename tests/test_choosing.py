@@ -15,7 +15,6 @@ from planning import (
     USUAL,
     Price,
     buffer_copies_of,
-    by_strategy,
     check_choices,
     costing,
     dispatches_of,
@@ -30,6 +29,7 @@ from reference.plans import run_plan
 from strategies import Case, cases
 
 from wgslice.layout import Layout
+from wgslice.plans.facade import every
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile, pattern
 
@@ -393,9 +393,9 @@ def test_every_applicable_strategy_is_right_and_the_first_chosen(
     source = random_bytes(whole_words(case.source.stop * case.width) + GUARD, case.seed)
     before = random_bytes(whole_words(case.output.stop * case.width) + GUARD, case.seed + 1)
     expected = copied(source, case.source, before, case.output, case.width)
-    for each in made.choices:
+    for _, plan in every(made):
         result = before.copy()
-        run_plan(by_strategy(made, each), source, result)
+        run_plan(plan, source, result)
         check_bytes(result, expected)
 
 
@@ -407,7 +407,7 @@ def test_every_applicable_strategy_copies_after_a_staging_copy(case: Case, profi
     check_choices(made)
     before = random_bytes(whole_words(max(each.stop for each in sides) * case.width) + GUARD, case.seed)
     expected = copied(before, case.source, before, case.output, case.width)
-    for each in made.choices:
+    for _, plan in every(made):
         result = before.copy()
-        run_plan(by_strategy(made, each), result, result)
+        run_plan(plan, result, result)
         check_bytes(result, expected)

@@ -24,7 +24,7 @@ from helpers import (
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from planning import USUAL, by_strategy, disjoint_sets, favouring, names_of, planned_insertion
+from planning import USUAL, disjoint_sets, favouring, names_of, planned_insertion
 from reference.plans import run_plan
 from running import run_on_gpu, run_side_by_side, side_by_side
 from strategies import BetweenBuffers, nested_strides
@@ -45,8 +45,8 @@ from test_extract_windows import (
 
 import wgslice as wg
 from wgslice.layout import Layout
+from wgslice.plans.facade import every, meeting
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.overlaps import meeting
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 
 
@@ -289,11 +289,11 @@ def test_every_strategy_to_insert_is_right(device: wg.Device, case: Case, profil
     assert not plan.steps or "insert_windows" in names
     source, target = case.buffers()
     expected = case.expected(source, target)
-    for choice in plan.choices:
-        last_writer_pass = {"last_writer_windows", "last_writer_rows"} & {step.name for step in choice.steps}
-        in_order = choice.name in ("disjoint sets", "buffer copy per window")
+    for name, by_strategy in every(plan):
+        last_writer_pass = {"last_writer_windows", "last_writer_rows"} & {*names_of(by_strategy)}
+        in_order = name in ("disjoint sets", "buffer copy per window")
         assert bool(last_writer_pass) == ("disjoint sets" in names and not in_order)
-        found = run_on_gpu(device, by_strategy(plan, choice), source, target, offset_table(case.offsets))
+        found = run_on_gpu(device, by_strategy, source, target, offset_table(case.offsets))
         check_bytes(found, expected)
 
 

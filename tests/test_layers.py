@@ -137,9 +137,27 @@ def private_modules(test: Path) -> set[str]:
 
 def test_tests_import_few_private_modules() -> None:
     tests = sorted(Path(__file__).parent.glob("test_*.py"))
-    counts = {test.name: private_modules(test) for test in tests}
+    counts = {test.name: private_modules(test) - {"plans.facade"} for test in tests}
     assert {name: found for name, found in counts.items() if len(found) > MAX_PRIVATE} == {}
     assert "plans.kernels" in counts["test_kernels.py"]
+
+
+# The words that plans consist of; the modules behind them are reached by `facade` alone.
+OF_PLANS = {"choose", "facade", "kernels", "plan", "profiles", "proofs", "steps"}
+
+
+def test_problems_of_plans_are_reached_by_one_facade() -> None:
+    root = Path(__file__).parents[1]
+    users = *root.glob("tests/**/*.py"), *root.glob("bench/**/*.py"), *(SOURCE / "doctor").glob("*.py")
+    behind = {f"plans.{path.stem}" for path in (SOURCE / "plans").glob("*.py") if path.stem not in OF_PLANS}
+    found = {
+        f"{user.name}: {name}"
+        for user in users
+        for name in imports(user, calls=False)
+        if any(f"{name}.".startswith(f"wgslice.{module}.") for module in behind)
+    }
+    assert found == set()
+    assert {"plans.copy", "plans.window_problem", "plans.gather"} <= behind
 
 
 def test_imports_of_the_bench_have_no_cycle() -> None:

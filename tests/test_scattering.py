@@ -19,7 +19,7 @@ from strategies import nested_strides
 import wgslice as wg
 from wgslice.dialects.advanced import AdvancedSelection, any_index
 from wgslice.layout import Layout
-from wgslice.plans.gather import indexed_windows
+from wgslice.plans.facade import indexed_windows
 
 
 @st.composite

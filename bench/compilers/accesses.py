@@ -13,8 +13,8 @@ from reference.plans import trace
 
 from bench.cases import Case
 from bench.compilers.planned import offsets_of, planned
+from wgslice.plans.facade import WindowDispatch
 from wgslice.plans.steps import OnGrid
-from wgslice.plans.windows import WindowDispatch
 
 __all__ = [
     "READ",

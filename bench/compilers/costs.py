@@ -25,10 +25,8 @@ from bench.compilers.variants import Variant, variant_of
 from bench.cost_classes import work_of
 from bench.probes import probes
 from wgslice.plans.choose import Dispatched
-from wgslice.plans.indexed import IndexedDispatch
+from wgslice.plans.facade import IndexedDispatch, SizedDispatch, WindowDispatch
 from wgslice.plans.profiles import ClassCost, CostClass
-from wgslice.plans.sized import SizedDispatch
-from wgslice.plans.windows import WindowDispatch
 
 __all__ = ["MEMORY_BYTES_PER_S", "works"]
 

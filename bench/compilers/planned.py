@@ -12,11 +12,8 @@ from bench.cases import CASES, Case
 from bench.tasks import GATHERS, GRADIENTS, INSERTIONS, WINDOWS, Columns, Crops, Gradient, Inserts
 from wgslice.dialects.advanced import AdvancedSelection, any_index
 from wgslice.layout import Layout
-from wgslice.plans.copy import SliceGradPlanner, plan_copy
-from wgslice.plans.gather import indexed_copy
-from wgslice.plans.index_strategies import plan_indexing
+from wgslice.plans.facade import Asked, copying, gradient, indexed_copy, indexing, plan
 from wgslice.plans.plan import Plan, Planner
-from wgslice.plans.problem import PlanContext
 from wgslice.plans.profiles import GPU, Limits
 
 __all__ = ["ASKED", "offsets_of", "planned", "source_layout", "windows_planner"]
@@ -37,22 +34,22 @@ ASKED: list[Case] = [
 
 def planned(case: Case, limits: Limits = LIMITS) -> Plan:
     """A slice, a gather, a gradient or windows, from one tensor to another."""
-    context, work = PlanContext(limits), case.work
+    work = case.work
     if isinstance(work, Gradient):
         sides = Layout.packed(case.shape), Layout.packed(work.shape)
-        return SliceGradPlanner(work.taken, False)(*sides, case.itemsize, context)
+        return plan(gradient(*sides, case.itemsize, work.taken), limits)
     if isinstance(work, Crops | Inserts):
         sides = Layout.packed(case.shape), Layout.packed(work.sizes(case.shape))
-        return windows_planner(case)(*sides, case.itemsize, context)
+        return plan(Asked(windows_planner(case), *sides, case.itemsize), limits)
     if isinstance(work, Columns):
         matrix = Layout.packed(case.shape)
         selection = any_index(case.shape, work.key)
         assert isinstance(selection, AdvancedSelection)
         copy = indexed_copy(selection, matrix, matrix, reads=True)
         assert copy is not None
-        return plan_indexing(copy, None, matrix, matrix, case.itemsize, context)
+        return plan(indexing(matrix, matrix, case.itemsize, copy), limits)
     source = source_layout(case)
-    return plan_copy(source, Layout.packed(source.sizes), case.itemsize, context)
+    return plan(copying(source, Layout.packed(source.sizes), case.itemsize), limits)
 
 
 def windows_planner(case: Case) -> Planner:

@@ -13,8 +13,7 @@ import wgslice as wg
 from bench.rivals.ours import Clocked, Loop, describe, device
 from bench.tasks import Crops, Gradient, Inserts
 from wgslice.dialects.basic import numpy_index
-from wgslice.plans.copy import SliceGradPlanner
-from wgslice.plans.problem import PlanContext
+from wgslice.plans.facade import gradient, plan
 from wgslice.plans.profiles import Profile
 
 __all__ = [
@@ -109,9 +108,7 @@ class SliceGrad(Clocked):
     def note(self) -> str:
         """The plan in a line."""
         sides = self.g.layout, self.out.layout
-        return SliceGradPlanner(self.taken, False)(
-            *sides, self.g.dtype.itemsize, PlanContext(self.limits)
-        ).summary
+        return plan(gradient(*sides, self.g.dtype.itemsize, self.taken), self.limits).summary
 
 
 def with_costs(**parameters: Any) -> Profile:

@@ -18,9 +18,9 @@ from wgslice.gpu.device import MAPPABLE
 from wgslice.gpu.protocols import BytesCopy, Place
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout, whole_words
+from wgslice.plans.facade import span_of, split
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
-from wgslice.plans.problem import span_of, split
 from wgslice.plans.steps import Dispatch, dispatch_of
 
 __all__ = [

@@ -12,7 +12,7 @@ from hypothesis import assume, reject
 from hypothesis import strategies as st
 from index_keys import any_keys
 from numpy.typing import NDArray
-from planning import USUAL, by_strategy
+from planning import USUAL
 from strategies import cases, sizes_of
 from test_extract_windows import FAVOURING, PROFILES, offset_table, window_cases
 from test_insert_windows import insertions, some_layout
@@ -23,10 +23,8 @@ from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_inde
 from wgslice.doctor.indexing import table_of
 from wgslice.doctor.trials import NONE, Moves, Trial, elements_of, trial_of
 from wgslice.layout import Layout
-from wgslice.plans.gather import WindowCopy
-from wgslice.plans.index_strategies import copy_at_once, masked_copy_at_once
+from wgslice.plans.facade import Asked, WindowCopy, copy_at_once, every, masked_copy_at_once, plan
 from wgslice.plans.kernels import WORD_NBYTES
-from wgslice.plans.problem import PlanContext
 from wgslice.plans.profiles import Limits
 
 MAX_STEPS = 60  # of a plan: small limits split some into thousands
@@ -126,15 +124,14 @@ def of_copy(
     """Return the trials of a copy with indices, by each strategy; none if kernels cannot hold it at once."""
     assume(copy is not None)
     assert copy is not None
-    context = PlanContext(limits, table=table_of(table))
-    plan = copy.planner(copy.read, copy.written, moves.width, context)
-    return by_strategies(trial_of(plan, case, (copy.read, copy.written), moves, table))
+    chosen = plan(Asked(*copy, moves.width), limits, table=table_of(table))
+    return by_strategies(trial_of(chosen, case, (copy.read, copy.written), moves, table))
 
 
 def by_strategies(trial: Trial) -> list[Trial]:
     """Return a trial by each strategy that applies, in few steps."""
-    plans = [by_strategy(trial.plan, choice) for choice in trial.plan.choices] or [trial.plan]
-    return [replace(trial, plan=plan) for plan in plans if len(plan.steps) <= MAX_STEPS]
+    plans = [each for _, each in every(trial.plan)] or [trial.plan]
+    return [replace(trial, plan=each) for each in plans if len(each.steps) <= MAX_STEPS]
 
 
 class Drawn(list[Trial]):

@@ -25,18 +25,22 @@ from wgslice.doctor.indexing import table_of
 from wgslice.doctor.trials import FILL, NONE, Elements, difference, elements_of
 from wgslice.doctor.windows import COUNT, MARGIN, OUTSIDE, ROWS, SizedCase, WindowsCase
 from wgslice.layout import Layout
-from wgslice.plans.copy import plan_copy
-from wgslice.plans.index_strategies import (
+from wgslice.plans.facade import (
+    LARGEST_BINDING_NBYTES,
+    MAX_INVOCATIONS,
+    Asked,
+    Table,
     copy_at_once,
+    copying,
+    every,
     masked_copy_at_once,
     masked_values_at_once,
+    plan,
 )
 from wgslice.plans.plan import Plan
-from wgslice.plans.problem import LARGEST_BINDING_NBYTES, MAX_INVOCATIONS, PlanContext, Table
 from wgslice.plans.profiles import CPU, GPU, Limits
 from wgslice.plans.steps import Memory as Kind
 from wgslice.plans.steps import OnGrid
-from wgslice.plans.window_strategies import with_steps
 
 GOALS = 2**31 - 1, 2**31, 2**31 + 2**20, 2**32 - 4, 2**32 - 1, 2**32, 5 * 2**30  # elements, or bytes, at most
 SKIPS = 0, 1, 2**31 + 1  # elements before those that a mask or indices select
@@ -97,17 +101,17 @@ class Large(NamedTuple):
 
 def by_kernels_alone(plan: Plan) -> Iterator[Plan]:
     """Yield a plan by each strategy of dispatches alone."""
-    for choice in plan.choices:
-        if all(isinstance(step, OnGrid) for step in choice.steps):
-            yield with_steps(plan, choice.steps)
+    for _, each in every(plan):
+        if all(isinstance(step, OnGrid) for step in each.steps):
+            yield each
 
 
 def by_kernels(large: Large) -> Iterator[Large]:
     """Yield a plan by each strategy of dispatches alone, of many dispatches the first and the last ones."""
     half = MAX_STEPS // 2
-    for plan in by_kernels_alone(large.plan):
-        some = plan.steps[:half] + plan.steps[max(len(plan.steps) - half, half) :]
-        yield large._replace(plan=replace(plan, steps=some))
+    for each in by_kernels_alone(large.plan):
+        some = each.steps[:half] + each.steps[max(len(each.steps) - half, half) :]
+        yield large._replace(plan=replace(each, steps=some))
 
 
 def large_copies(draw: Random) -> Iterator[Large]:
@@ -126,8 +130,8 @@ def large_copies(draw: Random) -> Iterator[Large]:
         ]
         count = max(min(*counts, U32_MAX // prod(target.sizes[1:])), 1) if counts else 1
         sides = stretched(source, target, count)
-        plan = plan_copy(*sides, width, PlanContext(replace(LARGE, profile=profile)))
-        for large in by_kernels(Large(f"{sides[0]} to {sides[1]}, width {width}", plan, width, *sides)):
+        chosen = plan(copying(*sides, width), replace(LARGE, profile=profile))
+        for large in by_kernels(Large(f"{sides[0]} to {sides[1]}, width {width}", chosen, width, *sides)):
             kernel = large.plan.steps[0].name
             seen[kernel] += 1  # strategies that apply to few copies are taken as often as others
             if draw.random() < RARE / seen[kernel]:
@@ -150,12 +154,11 @@ def large_masks(draw: Random) -> Iterator[Large]:
         copy = masked_copy_at_once(mask.sizes, target, source, width, limits)
         if copy is None:
             continue
-        context = PlanContext(limits, table=Table(mask, 1))
-        plan = copy.planner(copy.read, copy.written, width, context)
+        chosen = plan(Asked(*copy, width), limits, table=Table(mask, 1))
         repeated = Layout.of(target.sizes, mask.strides)
         table = Paged(-(-mask.size // 4), mask_words)
         case = f"{source} to {target} by a mask of {mask.sizes}, width {width}"
-        yield from by_kernels(Large(case, plan, width, source, target, repeated, None, table))
+        yield from by_kernels(Large(case, chosen, width, source, target, repeated, None, table))
 
 
 def large_values(draw: Random) -> Iterator[Large]:
@@ -176,8 +179,8 @@ def large_values(draw: Random) -> Iterator[Large]:
         limits = replace(LARGE, profile=draw.choice((CPU, GPU)))
         copy = masked_values_at_once(np.tile(part, repeats), target, source, width, limits)
         assert copy is not None
-        plan = copy.planner(copy.read, copy.written, width, PlanContext(limits))
-        yield from by_kernels(Large(f"{target.sizes} by a mask", plan, width, source, target, None, read))
+        chosen = plan(Asked(*copy, width), limits)
+        yield from by_kernels(Large(f"{target.sizes} by a mask", chosen, width, source, target, None, read))
 
 
 def large_gathers(draw: Random) -> Iterator[Large]:
@@ -197,12 +200,11 @@ def large_gathers(draw: Random) -> Iterator[Large]:
         if copy is None:
             continue
         indices = None if dtype is None else picks.astype(dtype)
-        context = PlanContext(limits, table=table_of(indices))
-        plan = copy.planner(copy.read, copy.written, width, context)
+        chosen = plan(Asked(*copy, width), limits, table=table_of(indices))
         table = None if indices is None else Memory(words_of(indices))
         case = f"{picks.size} of {source}, width {width}, {dtype}"
         read = cast("Callable[[Numbers], Numbers]", picks.__getitem__)
-        yield from by_kernels(Large(case, plan, width, source, target, None, read, table))
+        yield from by_kernels(Large(case, chosen, width, source, target, None, read, table))
 
 
 def check_large(large: Large, tallies: Tallies, changed: Callable[[str], str] = str) -> list[Finding]:
@@ -317,8 +319,8 @@ def large_windows(draw: Random) -> Iterator[tuple[str, Plan, Moved]]:
             inserts, width, channels, size, is_reversed, outside, skip, step, overlap=overlap, nbytes=nbytes
         )
         limits = replace(LARGE, profile=draw.choice((CPU, GPU)))
-        for plan in by_kernels_alone(case.plan(limits, None)):
-            yield str(case), plan, Moved(width, *case.moved())
+        for each in by_kernels_alone(case.plan(limits, None)):
+            yield str(case), each, Moved(width, *case.moved())
 
 
 def large_indexing(draw: Random) -> Iterator[tuple[str, Plan, Moved]]:
@@ -355,9 +357,9 @@ def large_indexing(draw: Random) -> Iterator[tuple[str, Plan, Moved]]:
         )
         if copy is None:
             continue
-        plan = copy.planner(copy.read, copy.written, width, PlanContext(limits, table=table_of(table)))
+        chosen = plan(Asked(*copy, width), limits, table=table_of(table))
         moved = (numbers, elements_of(elements)) if writes else (elements_of(elements), numbers)
-        for each in by_kernels_alone(plan):
+        for each in by_kernels_alone(chosen):
             yield f"{picture} at {along}, {dtype}, {writes}", each, Moved(width, moved[0], moved[1], table)
 
 

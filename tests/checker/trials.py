@@ -24,11 +24,9 @@ from wgslice.doctor.selftest import by_kernel
 from wgslice.doctor.trials import NONE, Elements, Moves, Trial, difference, elements_of, trial_of
 from wgslice.doctor.windows import window_trials
 from wgslice.layout import Layout
-from wgslice.plans.gather import masked_copy, masked_values
-from wgslice.plans.index_strategies import plan_indexing
+from wgslice.plans.facade import Table, indexing, masked_copy, masked_values, plan
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.plan import Plan
-from wgslice.plans.problem import PlanContext, Table
 from wgslice.plans.profiles import Limits
 from wgslice.plans.steps import Memory as Kind
 from wgslice.plans.steps import OnGrid
@@ -142,9 +140,9 @@ class LineOfMask(MaskCase):
             places = elements_of(written)
             return (places[mask != 0] if self.in_turn else np.where(mask, places, NONE)), elements_of(read)
 
-        context = PlanContext(limits, table=None if table is None else Table(Layout.packed(table.shape), 1))
-        plan = plan_indexing(copy, None, read, written, self.width, context)
-        return trial_of(plan, self, (read, written), Moves(self.width, moved), table)
+        held = None if table is None else Table(Layout.packed(table.shape), 1)
+        chosen = plan(indexing(read, written, self.width, copy), limits, table=held)
+        return trial_of(chosen, self, (read, written), Moves(self.width, moved), table)
 
 
 def mask_trials(limits: Limits) -> Iterator[Trial]:

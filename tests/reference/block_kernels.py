@@ -29,8 +29,8 @@ from reference.pieces import (
     taken,
 )
 
+from wgslice.plans.facade import Pixels, pixels_of
 from wgslice.plans.kernels import WIDEST_NBYTES
-from wgslice.plans.pixels import Pixels, pixels_of
 from wgslice.plans.steps import Dispatch
 
 

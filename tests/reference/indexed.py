@@ -12,7 +12,7 @@ from reference.inserting import greatest_winners
 from reference.memory import Bytes, Flags, Observed, Trace, Words, Writes, bound
 from reference.pieces import Pieces, divide, find_pieces, invocation_numbers, taken
 
-from wgslice.plans.indexed import IndexedDispatch
+from wgslice.plans.facade import IndexedDispatch
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.shaders import indexed_dtype, uniform_block
 

@@ -18,8 +18,8 @@ from reference.window_places import (
     find_window_places,
 )
 
+from wgslice.plans.facade import WindowDispatch
 from wgslice.plans.kernels import WIDEST_NBYTES
-from wgslice.plans.windows import WindowDispatch
 
 NBYTES = np.uint32(WIDEST_NBYTES)
 

@@ -15,13 +15,11 @@ from reference.memory import Bytes, Observed, Trace, Writes, bound, store
 from reference.sized import sized_kernels
 from reference.windows import trace_windows
 
-from wgslice.plans.indexed import IndexedDispatch
+from wgslice.plans.facade import IndexedDispatch, SizedDispatch, WindowDispatch
 from wgslice.plans.kernels import OF_INDICES, OF_WINDOWS, Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import PATTERN_NBYTES
-from wgslice.plans.sized import SizedDispatch
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory, OnGrid
-from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders import copy_dtype, uniform_block
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from reference.memory import Bytes, Observed, Trace, Writes, bound
 from reference.window_places import in_32_bits
 
+from wgslice.plans.facade import DIMENSION_COLUMNS, FIXED_COLUMNS, SizedDispatch
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.sized import DIMENSION_COLUMNS, FIXED_COLUMNS, SizedDispatch
 from wgslice.shaders import sized_dtype, uniform_block
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from reference.blocks import block_after, block_at, join, turn
 from reference.memory import Bytes, Flags, Observed, Words
 
+from wgslice.plans.facade import WindowDispatch
 from wgslice.plans.kernels import WIDEST_NBYTES
-from wgslice.plans.windows import WindowDispatch
 
 NBYTES = np.uint32(WIDEST_NBYTES)
 

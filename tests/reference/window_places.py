@@ -10,7 +10,7 @@ from reference.memory import Flags, Words
 from reference.pieces import divide, invocation_numbers
 
 from wgslice.arguments import I32_MAX, I32_MIN
-from wgslice.plans.windows import WindowDispatch
+from wgslice.plans.facade import WindowDispatch
 
 Offsets = NDArray[np.int32]  # (windows, rank)
 

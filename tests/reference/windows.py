@@ -21,8 +21,8 @@ from reference.window_places import (
 )
 from reference.window_rows import window_rows
 
+from wgslice.plans.facade import WindowDispatch
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders import uniform_block, windows_dtype
 
 

@@ -9,10 +9,9 @@ from random import Random
 
 from wgslice.doctor.trials import Moves, Trial, elements_of, side_nbytes
 from wgslice.layout import Layout, coalesce
-from wgslice.plans.copy_strategies import DISPATCHES, LEAVING_ENDS
+from wgslice.plans.facade import DISPATCHES, LEAVING_ENDS, PlanContext, Problem
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.plan import Plan
-from wgslice.plans.problem import PlanContext, Problem
 from wgslice.plans.profiles import Limits
 from wgslice.plans.steps import Dispatch, Span
 

@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_index
 from wgslice.doctor.trials import NONE, Elements, Moves, Trial, elements_of, trial_of
 from wgslice.layout import Layout
-from wgslice.plans.gather import indexed_copy, masked_copy, masked_values
-from wgslice.plans.index_strategies import plan_indexing
+from wgslice.plans.facade import Table, indexed_copy, indexing, masked_copy, masked_values, plan
 from wgslice.plans.kernels import WORD_NBYTES, Kernel
-from wgslice.plans.problem import PlanContext, Table
 from wgslice.plans.profiles import Limits
 
 HEIGHT, BREADTH, COUNT = 9, 40, 33  # rows and columns of the input, and indices
@@ -97,10 +95,9 @@ class IndexCase:
         sides = (elements, picture) if self.writes else (picture, elements)
         others = {Kernel.SCATTER, Kernel.SCATTER_SUBWORD} if self.in_order else {Kernel.SCATTER_IN_ORDER}
         limits = replace(limits, disabled=limits.disabled | others)
-        plan = plan_indexing(
-            copy, lambda: None, *sides, self.width, PlanContext(limits, table=table_of(table))
-        )
-        return trial_of(plan, self, sides, Moves(self.width, moved), table)
+        asked = indexing(*sides, self.width, copy, lambda: None)
+        chosen = plan(asked, limits, table=table_of(table))
+        return trial_of(chosen, self, sides, Moves(self.width, moved), table)
 
 
 @dataclass(frozen=True)
@@ -133,9 +130,9 @@ class MaskCase:
             written, read = elements_of(picture), elements_of(elements)
             return (written[mask != 0] if self.in_turn else np.where(mask, written, NONE)), read
 
-        sides, context = (elements, picture), PlanContext(limits, table=table_of(table))
-        plan = plan_indexing(copy, None, *sides, self.width, context)
-        return trial_of(plan, self, sides, Moves(self.width, moved), table)
+        sides = elements, picture
+        chosen = plan(indexing(*sides, self.width, copy), limits, table=table_of(table))
+        return trial_of(chosen, self, sides, Moves(self.width, moved), table)
 
 
 def table_of(indices: NDArray[Any] | None) -> Table | None:

@@ -12,17 +12,24 @@ from numpy.typing import NDArray
 
 from wgslice.doctor.trials import FILL, NONE, Bytes, Elements, Expected, Moves, Trial, elements_of, trial_of
 from wgslice.layout import Layout
-from wgslice.operators.sized_windows import packed_windows, sized_extraction, sized_insertion
+from wgslice.operators import sized_windows
+from wgslice.operators.sized_windows import packed_windows
 from wgslice.operators.windows_arguments import OnGpu, extracted_windows, inserted_windows
 from wgslice.plans.choose import Step
+from wgslice.plans.facade import (
+    Table,
+    WindowDispatch,
+    every,
+    extraction,
+    insertion,
+    plan,
+    sized_extraction,
+    sized_insertion,
+    with_steps,
+)
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.overlaps import insertion_of
 from wgslice.plans.plan import Plan
-from wgslice.plans.problem import PlanContext, Table
 from wgslice.plans.profiles import Limits
-from wgslice.plans.sized_strategies import extract_sized_planner, insert_sized_planner
-from wgslice.plans.window_strategies import extract_windows_planner, insert_windows_planner, with_steps
-from wgslice.plans.windows import WindowDispatch
 
 COUNT, ROWS = 9, 3  # windows of a case, and rows of a window
 HEIGHT, MARGIN = 5, 9  # rows of a picture to extract from; pixels by which its rows exceed a window's
@@ -105,12 +112,10 @@ class WindowsCase:
 
     def plan(self, limits: Limits, table: Table | None) -> Plan:
         """Plan the case, with every applicable strategy among the choices."""
-        context = PlanContext(limits, table=table)
         sizes = self.picture.sizes
         if self.inserts:
             windows = inserted_windows(self.offsets, self.batch.sizes, sizes, self.strides, "drop")
-            insertion = insertion_of(windows, sizes, "last")
-            return insert_windows_planner(insertion)(self.batch, self.picture, self.width, context)
+            return plan(insertion(self.batch, self.picture, self.width, windows), limits, table=table)
         extents = ROWS, sizes[1] - MARGIN, self.channels
         fill = bytes([FILL]) * WIDEST_NBYTES if self.outside else None
         offsets: NDArray[np.int64] | OnGpu = self.offsets
@@ -118,7 +123,7 @@ class WindowsCase:
             offsets = OnGpu(self.offsets.shape, np.dtype(self.offset_dtype))
         windows = extracted_windows(offsets, sizes, extents, self.strides, fill)
         windows = replace(windows, indices=self.from_end)
-        return extract_windows_planner(windows)(self.picture, self.batch, self.width, context)
+        return plan(extraction(self.picture, self.batch, self.width, windows), limits, table=table)
 
     def trials(self, limits: Limits) -> Iterator[Trial]:
         """Yield a trial of each kernel that applies."""
@@ -128,12 +133,12 @@ class WindowsCase:
             given[1::2] -= np.array(self.picture.sizes) * self.from_end
             content = given.astype(self.offset_dtype)
             table = Table(Layout.packed(given.shape), content.itemsize)
-        plan = self.plan(limits, table)
-        for choice in plan.choices:
+        chosen = self.plan(limits, table)
+        for choice in chosen.choices:
             for whole, steps in parts_of(choice.steps):
-                alone = with_steps(plan, steps)
+                alone = with_steps(chosen, steps)
                 moves = Moves(self.width, self.moved, self.size * self.channels, whole)
-                yield trial_of(alone, self, (plan.source, plan.target), moves, content)
+                yield trial_of(alone, self, (chosen.source, chosen.target), moves, content)
 
 
 def parts_of(steps: tuple[Step, ...]) -> list[tuple[bool | None, tuple[Step, ...]]]:
@@ -284,22 +289,24 @@ class SizedCase:
             table = Table(Layout.packed(content.shape), content.itemsize)
             offsets = OnGpu(content.shape, content.dtype)
         packing, sizes = packed_windows(self.sizes, self.width), self.picture.sizes
-        batch, context = Layout.packed((packing.size,), self.skip), PlanContext(limits, table=table)
+        batch = Layout.packed((packing.size,), self.skip)
         if self.inserts:
-            windows = sized_insertion(
+            windows = sized_windows.sized_insertion(
                 offsets, self.sizes, sizes, self.strides, "drop" if self.outside else None, packing
             )
             overlap = "refuse" if table is None else "disjoint"
-            planner, sides = insert_sized_planner(windows, sizes, overlap), (batch, self.picture)
+            asked = sized_insertion(batch, self.picture, self.width, windows, overlap)
         else:
             fill = bytes([FILL]) * WIDEST_NBYTES if self.outside else None
-            windows = sized_extraction(offsets, sizes, self.extents, self.strides, fill, None, self.width)
-            planner, sides = extract_sized_planner(windows), (self.picture, batch)
-        plan = planner(*sides, self.width, context)
-        own = next((each for each in plan.choices if each.name == Kernel.SIZED_WINDOWS.value), None)
+            windows = sized_windows.sized_extraction(
+                offsets, sizes, self.extents, self.strides, fill, None, self.width
+            )
+            asked = sized_extraction(self.picture, batch, self.width, windows)
+        own = dict(every(plan(asked, limits, table=table))).get(Kernel.SIZED_WINDOWS.value)
         if own is None:
             return None
-        return trial_of(with_steps(plan, own.steps), self, sides, Moves(self.width, self.moved), content)
+        sides = asked.source, asked.target
+        return trial_of(own, self, sides, Moves(self.width, self.moved), content)
 
 
 def sized_cases() -> Iterator[SizedCase]:

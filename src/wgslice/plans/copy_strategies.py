@@ -197,7 +197,7 @@ def by_kernel(
         kernel.value + " of pairs" * paired,
         partial(against_kernel, kernel, applies),
         partial(least_seconds, kernel, paired),
-        partial(dispatches, kernel, reason, paired),
+        partial(copy_dispatches, kernel, reason, paired),
     )
 
 
@@ -226,7 +226,7 @@ def least_seconds(kernel: Kernel, paired: bool, problem: Problem) -> float:
     return least_s + compiling_seconds(kernel, problem.limits.profile)
 
 
-def dispatches(kernel: Kernel, reason: str, paired: bool, problem: Problem) -> Sequence[Dispatch]:
+def copy_dispatches(kernel: Kernel, reason: str, paired: bool, problem: Problem) -> Sequence[Dispatch]:
     """The dispatches of a kernel, and one for heads and tails of unaligned rows where it leaves them out."""
     parts, width_nbytes = [problem.from_bindings], problem.width_nbytes
     if kernel in PARTS_OF:

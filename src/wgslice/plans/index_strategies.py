@@ -187,7 +187,7 @@ def kernel_seconds(kernel: Kernel, problem: Indexing, *, columns: bool = False) 
     return costs.least_seconds(work_of(kernel, problem, columns), nbytes)
 
 
-def dispatches(kernel: Kernel, problem: Indexing, *, columns: bool = False) -> Iterator[Step]:
+def index_dispatches(kernel: Kernel, problem: Indexing, *, columns: bool = False) -> Iterator[Step]:
     """Yields the dispatch of a kernel, after the last-writer pass of indices that may be equal."""
     (copy, width_nbytes), limits = problem.wide, problem.limits
     if kernel is Kernel.SCATTER_IN_ORDER:
@@ -397,7 +397,7 @@ INDEXING: tuple[Strategy[Indexing], ...] = (
             kernel.value,
             partial(against_kernel, kernel),
             partial(kernel_seconds, kernel),
-            partial(dispatches, kernel),
+            partial(index_dispatches, kernel),
         )
         for kernel in COPYING
     ),
@@ -405,13 +405,13 @@ INDEXING: tuple[Strategy[Indexing], ...] = (
         Kernel.SCATTER_IN_ORDER.value,
         against_in_order,
         partial(kernel_seconds, Kernel.SCATTER_IN_ORDER),
-        partial(dispatches, Kernel.SCATTER_IN_ORDER),
+        partial(index_dispatches, Kernel.SCATTER_IN_ORDER),
     ),
     Strategy(
         "gather down columns",
         against_columns,
         lambda problem: kernel_seconds(problem.kernel, problem, columns=True),
-        lambda problem: dispatches(problem.kernel, problem, columns=True),
+        lambda problem: index_dispatches(problem.kernel, problem, columns=True),
     ),
     by_slices("slices", lambda problem: problem.slices),
     by_slices("all in order, then slices", lambda problem: problem.corrections),

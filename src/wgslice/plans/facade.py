@@ -1,0 +1,136 @@
+"""What tests, the bench and the self-test reach plans by: copies to plan, their plans, plans by a strategy.
+
+They name the parts of a plan by `kernels`, `profiles`, `steps`, `choose`, `plan` and `proofs`; the problems
+behind a plan they reach by this module alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+from wgslice.layout import Layout
+from wgslice.plans.copy import SliceGradPlanner, plan_anew, plan_copy
+from wgslice.plans.copy_strategies import DISPATCHES as DISPATCHES
+from wgslice.plans.copy_strategies import LEAVING_ENDS as LEAVING_ENDS
+from wgslice.plans.copy_strategies import copy_dispatches as copy_dispatches
+from wgslice.plans.gather import IndexedWindows as IndexedWindows
+from wgslice.plans.gather import WindowCopy as WindowCopy
+from wgslice.plans.gather import indexed_copy as indexed_copy
+from wgslice.plans.gather import indexed_windows as indexed_windows
+from wgslice.plans.gather import masked_copy as masked_copy
+from wgslice.plans.gather import masked_values as masked_values
+from wgslice.plans.index_problem import Indexing as Indexing
+from wgslice.plans.index_strategies import COLUMN_EACH as COLUMN_EACH
+from wgslice.plans.index_strategies import READING as READING
+from wgslice.plans.index_strategies import copy_at_once as copy_at_once
+from wgslice.plans.index_strategies import index_dispatches as index_dispatches
+from wgslice.plans.index_strategies import masked_copy_at_once as masked_copy_at_once
+from wgslice.plans.index_strategies import masked_values_at_once as masked_values_at_once
+from wgslice.plans.index_strategies import plan_indexing
+from wgslice.plans.indexed import Host as Host
+from wgslice.plans.indexed import IndexedCopy
+from wgslice.plans.indexed import IndexedDispatch as IndexedDispatch
+from wgslice.plans.overlaps import insertion_of
+from wgslice.plans.overlaps import layers_of as layers_of
+from wgslice.plans.overlaps import meeting as meeting
+from wgslice.plans.pixels import Pixels as Pixels
+from wgslice.plans.pixels import pixels_of as pixels_of
+from wgslice.plans.plan import Plan, Planner
+from wgslice.plans.problem import LARGEST_BINDING_NBYTES as LARGEST_BINDING_NBYTES
+from wgslice.plans.problem import MAX_INVOCATIONS as MAX_INVOCATIONS
+from wgslice.plans.problem import PlanContext as PlanContext
+from wgslice.plans.problem import Problem as Problem
+from wgslice.plans.problem import Table as Table
+from wgslice.plans.problem import rebase as rebase
+from wgslice.plans.problem import span_of as span_of
+from wgslice.plans.problem import split as split
+from wgslice.plans.profiles import Limits
+from wgslice.plans.sized import DIMENSION_COLUMNS as DIMENSION_COLUMNS
+from wgslice.plans.sized import ENDS as ENDS
+from wgslice.plans.sized import FIXED_COLUMNS as FIXED_COLUMNS
+from wgslice.plans.sized import SizedDispatch as SizedDispatch
+from wgslice.plans.sized import SizedWindows as SizedWindows
+from wgslice.plans.sized import sized_class as sized_class
+from wgslice.plans.sized_strategies import extract_sized_planner, insert_sized_planner
+from wgslice.plans.window_problem import WindowProblem as WindowProblem
+from wgslice.plans.window_strategies import WINDOWS as WINDOWS
+from wgslice.plans.window_strategies import extract_windows_planner, insert_windows_planner
+from wgslice.plans.window_strategies import winners_scratch as winners_scratch
+from wgslice.plans.window_strategies import with_steps as with_steps
+from wgslice.plans.windows import DROPPED as DROPPED
+from wgslice.plans.windows import WindowDispatch as WindowDispatch
+from wgslice.plans.windows import Windows as Windows
+
+
+class Asked(NamedTuple):
+    """A copy to plan."""
+
+    planner: Planner
+    source: Layout
+    target: Layout
+    itemsize: int
+
+
+def copying(source: Layout, target: Layout, itemsize: int) -> Asked:
+    """Copy a layout into another of the same sizes."""
+    return Asked(plan_copy, source, target, itemsize)
+
+
+def gradient(
+    source: Layout, target: Layout, itemsize: int, taken: tuple[range, ...], *, zeroed: bool = False
+) -> Asked:
+    """Copy into indices of a target, and zeros everywhere else, unless it is zero already."""
+    return Asked(SliceGradPlanner(taken, zeroed), source, target, itemsize)
+
+
+def extraction(source: Layout, target: Layout, itemsize: int, windows: Windows) -> Asked:
+    """Copy windows of one size out of a tensor, the source, into a batch."""
+    return Asked(extract_windows_planner(windows), source, target, itemsize)
+
+
+def insertion(
+    source: Layout, target: Layout, itemsize: int, windows: Windows, overlap: str = "last"
+) -> Asked:
+    """Copy a batch of windows, the source, into a tensor."""
+    planner = insert_windows_planner(insertion_of(windows, target.sizes, overlap))
+    return Asked(planner, source, target, itemsize)
+
+
+def sized_extraction(source: Layout, target: Layout, itemsize: int, windows: SizedWindows) -> Asked:
+    """Copy windows of different sizes out of a tensor, the source, into a batch."""
+    return Asked(extract_sized_planner(windows), source, target, itemsize)
+
+
+def sized_insertion(
+    source: Layout, target: Layout, itemsize: int, windows: SizedWindows, overlap: str
+) -> Asked:
+    """Copy a batch of windows of different sizes, the source, into a tensor."""
+    return Asked(insert_sized_planner(windows, target.sizes, overlap), source, target, itemsize)
+
+
+def indexing(
+    source: Layout,
+    target: Layout,
+    itemsize: int,
+    copy: IndexedCopy,
+    windows: Callable[[], IndexedWindows | None] | None = None,
+) -> Asked:
+    """Gather or scatter at indices; `windows` returns the same as windows if the host knows the indices."""
+    return Asked(partial(plan_indexing, copy, windows), source, target, itemsize)
+
+
+def plan(asked: Asked, limits: Limits, **known: Any) -> Plan:
+    """Plan a copy; `known` has what is known of the buffers, by the names of the plan context's fields."""
+    return plan_anew(*asked, PlanContext(limits, **known))
+
+
+def every(plan: Plan) -> Iterator[tuple[str, Plan]]:
+    """Yield each applicable strategy, the chosen one first, and the plan by it."""
+    return ((choice.name, with_steps(plan, choice.steps)) for choice in plan.choices)
+
+
+def forced(plan: Plan, strategy: str) -> Plan:
+    """Return a plan by another one of its strategies; raises KeyError if that is not applicable."""
+    return dict(every(plan))[strategy]
