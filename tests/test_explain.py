@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from dataclasses import replace
+from hashlib import sha256
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,15 @@ from hypothesis import strategies as st
 from planning import USUAL, favouring, names_of, planned_copy, planned_extraction, planned_gradient
 
 import wgslice as wg
+from bench.compilers.planned import ASKED
+from bench.compilers.planned import planned as planned_case
 from wgslice.layout import Layout
 from wgslice.operators.explain import Submission, Upload
 from wgslice.plans.kernels import Kernel
+from wgslice.plans.plan import duration
 from wgslice.plans.profiles import CPU as SHIPPED_CPU
 from wgslice.plans.profiles import GPU as SHIPPED_GPU
-from wgslice.plans.profiles import Profile
+from wgslice.plans.profiles import Limits, Profile
 
 DESCRIPTORS: dict[str, Any] = {
     "Slice1": lambda: wg.Slice1(
@@ -210,6 +214,35 @@ def printed() -> str:
 def test_printed_plans_are_those_of_the_snapshots() -> None:
     """`python tests/test_explain.py` writes them anew; look at what has changed."""
     assert printed() == SNAPSHOTS.read_text("utf-8")
+
+
+# Limits by which every slice, permutation, gather, gradient and set of windows of the bench is planned.
+LIMITS = {
+    "a GPU": Limits(2**31, 64, 65535, profile=GPU),
+    "lavapipe": Limits(2**27, 16, 65535, profile=CPU),
+    "small": Limits(2**24, 256, 1024, profile=CPU),
+}
+CASES = Path(__file__).with_name("plans_of_cases.txt")
+
+
+def planned_cases() -> str:
+    """A line for each plan: its strategy, summary and estimate, and a digest of all that is printed."""
+    lines = []
+    for name, limits in LIMITS.items():
+        for case in ASKED:
+            plan = planned_case(case, limits)
+            strategy = plan.choice.name if plan.choice else "nothing"
+            digest = sha256(str(plan).encode()).hexdigest()[:8]
+            estimate = duration(plan.seconds or 0)
+            lines.append(f"{name}, {case.name}: {strategy}; {plan.summary}; {estimate}; {digest}\n")
+    return "".join(lines)
+
+
+@pytest.mark.slow  # 267 plans, of up to 1,000 steps
+@pytest.mark.first_adapter
+def test_the_cases_of_the_bench_are_planned_as_before() -> None:
+    """`python tests/test_explain.py` writes them anew; look at what has changed."""
+    assert planned_cases().splitlines() == CASES.read_text("utf-8").splitlines()
 
 
 @pytest.mark.parametrize(
@@ -432,3 +465,4 @@ def test_windows_beyond_a_binding_print_the_reason() -> None:
 
 if __name__ == "__main__":
     SNAPSHOTS.write_text(printed(), "utf-8")
+    CASES.write_text(planned_cases(), "utf-8")
