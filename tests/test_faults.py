@@ -142,8 +142,8 @@ def test_an_interrupted_wait_leaves_the_device_usable(device: wg.Device, wait: s
     with unanswered(fresh) as stall:
 
         def interrupt() -> None:
-            assert stall.begun.wait(LONGEST_SECONDS)
-            _thread.interrupt_main()
+            if stall.begun.wait(LONGEST_SECONDS):
+                _thread.interrupt_main()
 
         thread = threading.Thread(target=interrupt)
         thread.start()
