@@ -14,7 +14,7 @@ from helpers import Bytes, make_buffer, random_bytes, read_buffer
 import wgslice as wg
 from wgslice.gpu.protocols import Place
 from wgslice.gpu.recording import Recorder
-from wgslice.gpu.sink import Sink
+from wgslice.gpu.sink import BoundPlan, sink
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.steps import OnGrid
 from wgslice.shaders import kernel_module, module_of
@@ -52,8 +52,16 @@ def by_step(module: Callable[[Kernel], str]) -> Callable[[OnGrid], str]:
 
 @contextmanager
 def recording() -> Iterator[list[wg.Plan]]:
-    """Collects the plans that are recorded meanwhile, in their order."""
-    with noted(Sink, "record", lambda _, encoder, bound, *__: bound.plan) as found:
+    """Collects the plans that are recorded to run meanwhile, in their order."""
+    found: list[wg.Plan] = []
+    play = Recorder.play
+
+    def note(recorder: Recorder, bound: BoundPlan) -> None:
+        found.extend([bound.plan] * sink().runs)
+        play(recorder, bound)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Recorder, "play", note)
         yield found
 
 

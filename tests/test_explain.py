@@ -23,7 +23,6 @@ from bench.compilers.planned import planned as planned_case
 from wgslice.layout import Layout
 from wgslice.operators.explain import Submission, Upload
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.plan import duration
 from wgslice.plans.profiles import CPU as SHIPPED_CPU
 from wgslice.plans.profiles import GPU as SHIPPED_GPU
 from wgslice.plans.profiles import Limits, Profile
@@ -233,7 +232,7 @@ def planned_cases() -> str:
             plan = planned_case(case, limits)
             strategy = plan.choice.name if plan.choice else "nothing"
             digest = sha256(str(plan).encode()).hexdigest()[:8]
-            estimate = duration(plan.seconds or 0)
+            estimate = f"{(plan.seconds or 0) * 1e6:.4g} us"
             lines.append(f"{name}, {case.name}: {strategy}; {plan.summary}; {estimate}; {digest}\n")
     return "".join(lines)
 

@@ -27,9 +27,8 @@ from wgslice.directml.descriptors import (
 from wgslice.directml.structs import *  # noqa: F403 -- exported from here too
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.gpu.handles import checked_encoder
 from wgslice.gpu.protocols import CommandEncoder, GPUDevice
-from wgslice.gpu.recording import BoundCopy, BoundLayout, Recorder, plan_and_bind
+from wgslice.gpu.recording import BoundCopy, BoundLayout, Recorder, checked_encoder, plan_and_bind
 from wgslice.layout import Layout
 from wgslice.operators.slice1 import slice1
 from wgslice.tensors.tensor import Tensor

@@ -1,15 +1,28 @@
-"""Recording: commands for a plan and its buffers, without further choices."""
+"""Recording: checks of callers' wgpu handles, and commands for a plan and its buffers.
+
+An invalid handle in a submission would abort the process.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+from wgslice.dtypes import DType
 from wgslice.errors import named
-from wgslice.gpu.adapter import check_process
-from wgslice.gpu.device import Device, check_usable
-from wgslice.gpu.handles import check_alive
+from wgslice.gpu.adapter import check_process, devices_in_use
+from wgslice.gpu.device import (
+    WRAPPED,
+    AnyDevice,
+    Device,
+    check_usable,
+    checked_device,
+    describe_buffer,
+    is_elsewhere,
+)
+from wgslice.gpu.hosts import found_by
+from wgslice.gpu.hosts.webgpu import WebGPU
 from wgslice.gpu.pipelines import BoundCommand, BoundDispatch
 from wgslice.gpu.protocols import (
     Buffer,
@@ -21,9 +34,9 @@ from wgslice.gpu.protocols import (
     Region,
     TexelRows,
 )
-from wgslice.gpu.sink import BoundPlan, sink
-from wgslice.gpu.stand_ins import handle_of
-from wgslice.layout import Layout
+from wgslice.gpu.sink import BoundPlan, ListedSubmission, Listing, sink
+from wgslice.gpu.stand_ins import given_out, handle_of, is_given_out
+from wgslice.layout import Layout, whole_words
 from wgslice.plans.copy import plan_anew, plan_copy, planned
 from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.problem import PlanContext, Table, rebase
@@ -35,6 +48,108 @@ Side: TypeAlias = tuple[Layout, int, int, int]
 Planning: TypeAlias = Callable[..., tuple[Plan, int, int]]  # `plan_between` with its first argument
 Copy: TypeAlias = tuple[Buffer, Layout, Buffer, Layout]  # of a layout in one buffer to a layout in another
 SIDES = ("input", "output", "offsets")  # names of callers' memories in errors
+
+
+# callers' handles
+
+
+def owning_device(host: WebGPU, handle: Any, device: AnyDevice = None) -> Device:
+    """Return the device of a buffer or texture, which may be lost: a given one, or the host's only one."""
+    if device is not None:
+        return checked_device(device)
+    owner = host.owner_of(handle)
+    if owner is None:
+        candidates = [each for each in devices_in_use if host.as_device(each) is not None]
+        if len(candidates) != 1:
+            raise ValueError(
+                f"{host.type_name(handle)} does not tell its device, and {len(candidates)} are in use: give "
+                "device=, a Device, which Device.wrap makes of your program's"
+            )
+        owner = candidates[0]
+    return getattr(owner, WRAPPED, None) or Device.wrap(owner)
+
+
+def checked_buffer(value: Any, remedy: str) -> tuple[WebGPU, Buffer]:
+    """Return the host of a buffer, and what stands for it; raise TypeError if the value is none."""
+    host, buffer = found_by("buffer", value)
+    if buffer is None:
+        raise TypeError(f"of type {host.type_name(value)}: must be a wgpu.GPUBuffer; {remedy}")
+    return host, buffer
+
+
+def checked_encoder(device: Device, value: Any, *, or_pass: bool = False) -> Any:
+    """Return the command encoder of the device, or the compute pass if that is accepted, that a value is."""
+    encoder = device.host.as_encoder(value, or_pass=or_pass)
+    if encoder is None:
+        kinds = "a wgpu.GPUCommandEncoder" + " or an open wgpu.GPUComputePassEncoder" * or_pass
+        raise TypeError(f"encoder is of type {device.host.type_name(value)}: must be {kinds}")
+    if is_elsewhere(device, encoder):
+        raise ValueError(f"the command encoder is not on {device}: create it on that device")
+    return encoder
+
+
+def check_alive(device: Device, buffer: Buffer) -> None:
+    """Raise if a buffer has been destroyed or its device is lost; calls that do not run check nothing."""
+    if sink().runs:
+        with device.calls:
+            device.pipelines.probe(buffer)
+
+
+def check_still_alive(device: Device, buffer: Buffer) -> None:
+    """Raise if a buffer has been destroyed, as only the user can to whom it was given."""
+    if is_given_out(buffer) and not device.host.is_known_alive(buffer) and sink().runs:
+        check_alive(device, buffer)
+        device.host.watch(buffer)
+
+
+def keep_for_caller(device: Device, buffers: Iterable[Buffer]) -> None:
+    """Reuse buffers for no other tensors: commands use them that the caller submits at any time."""
+    if sink().runs:
+        with device.mapping_lock:
+            for buffer in buffers:
+                given_out(buffer)
+
+
+def check_given(
+    device: Device,
+    buffers: Iterable[tuple[str, Buffer]],
+    check: Callable[[Device, Buffer], None] = check_alive,
+) -> None:
+    """Raise, with a buffer's name, if one cannot be used, or `check` finds that it is destroyed."""
+    for name, buffer in buffers:
+        with named(name):
+            check_usable(device, buffer)
+            check(device, buffer)
+
+
+def check_bound(device: Device, buffers: Iterable[tuple[str, Buffer]]) -> None:
+    """Raise, with a buffer's name, if one that a bind group has was destroyed or is mapped."""
+    is_known_alive = device.host.is_known_alive
+    changed = [
+        each
+        for each in buffers
+        if is_given_out(each[1]) and not (is_known_alive(each[1]) and each[1].map_state == "unmapped")
+    ]
+    check_given(device, changed, check_still_alive)
+
+
+def check_fits(buffer: Buffer, layout: Layout, dtype: DType) -> None:
+    """Raise ValueError if a layout exceeds its buffer, in whole words of 4 bytes."""
+    if layout.lowest < 0:
+        raise ValueError(
+            f"the layout reaches {-layout.lowest * dtype.itemsize} bytes before the start of "
+            f"{describe_buffer(buffer)}: raise the offset"
+        )
+    needed = whole_words(layout.stop * dtype.itemsize)
+    if needed > buffer.size:
+        raise ValueError(
+            f"{describe_buffer(buffer)} is too small: {dtype} of sizes {layout.sizes}, "
+            f"strides {layout.strides} from byte offset {layout.offset * dtype.itemsize} need {needed}, "
+            "in whole words of 4 bytes"
+        )
+
+
+# commands
 
 
 class BoundLayout(NamedTuple):
@@ -106,7 +221,7 @@ class Recorder:
     ) -> None:
         check_process()
         self.device = device
-        self.encoder = encoder or sink().create_encoder(device)
+        self.encoder: Any = encoder or (device.new_encoder() if sink().runs else ListedSubmission())
         self.region = region  # read or written by texture copies
         self.compute_pass = compute_pass  # the open one
         self.pipeline: Pipeline | None = None  # that of the open pass
@@ -117,8 +232,12 @@ class Recorder:
         self.play(sink().bind(self.device, plan, places))
 
     def play(self, bound: BoundPlan) -> None:
-        """Record a bound plan."""
-        sink().record(self.encoder, bound, self.record)
+        """Record a bound plan, or list it; every plan passes here."""
+        listing = sink()
+        if isinstance(listing, Listing):
+            listing.list_plan(self.encoder, bound)
+        else:
+            self.record(bound.commands)
 
     def copy(self, copy: BoundCopy) -> None:
         """Plan, bind and record a copy, or nothing if it raises."""
@@ -149,7 +268,11 @@ class Recorder:
 
     def submit(self) -> None:
         """Submit what is recorded, without waiting for the GPU."""
-        sink().submit(self.device, self.end())
+        encoder, listing = self.end(), sink()
+        if isinstance(listing, Listing):
+            listing.submit(encoder)
+        else:
+            self.device.submit(encoder)
 
     def _copy(self, command: Clear | BufferCopies | TextureCopy, places: Sequence[Place]) -> None:
         """Record a clear, buffer copies, or a texture copy."""

@@ -31,9 +31,6 @@ class BoundPlan(NamedTuple):
     commands: Sequence[BoundCommand] = ()  # none in a listed call
 
 
-Write: TypeAlias = Callable[[Sequence[BoundCommand]], None]  # records commands into an encoder
-
-
 class Sink:
     """Receives whatever a call does on a device, and runs it on the GPU; `Listing` lists it instead."""
 
@@ -83,10 +80,6 @@ class Sink:
         self.upload(device, buffer, data)
         return buffer
 
-    def create_encoder(self, device: Device) -> CommandEncoder:
-        """Make a command encoder, of one submission."""
-        return device.new_encoder()
-
     def bind(self, device: Device, plan: Plan, places: Sequence[Place]) -> BoundPlan:
         """Make the bind groups and scratch buffers of a plan."""
         if plan.copies:
@@ -100,14 +93,6 @@ class Sink:
             lambda memory, n: device.zeros if memory is Memory.ZEROS else self.create_buffer(device, n),
         )
         return BoundPlan(plan, places, device.pipelines.bind_all([*zeroed, *commands], places))
-
-    def record(self, encoder: CommandEncoder, bound: BoundPlan, write: Write) -> None:  # noqa: ARG002
-        """Record a bound plan by a function that writes commands into the encoder; every plan passes here."""
-        write(bound.commands)
-
-    def submit(self, device: Device, encoder: CommandEncoder) -> None:
-        """Submit the commands that an encoder has recorded."""
-        device.submit(encoder)
 
     def check_runs(self, what: str) -> None:
         """Raise CaptureRefused, naming a step that needs the GPU, if calls do not run."""
@@ -172,15 +157,11 @@ class Listing(Sink):
         self.add(ListedUpload(Place(buffer), data, kept=True))
         return buffer
 
-    def create_encoder(self, device: Device) -> CommandEncoder:  # noqa: ARG002
-        """Make a list of plans."""
-        return ListedSubmission()
-
     def bind(self, device: Device, plan: Plan, places: Sequence[Place]) -> BoundPlan:  # noqa: ARG002
         """Return the plan without commands."""
         return BoundPlan(plan, places)
 
-    def record(self, encoder: CommandEncoder, bound: BoundPlan, write: Write) -> None:  # noqa: ARG002
+    def list_plan(self, encoder: CommandEncoder, bound: BoundPlan) -> None:
         """Add a plan to its submission; a plan for a caller's encoder gets its own submission."""
         bound = bound._replace(commands=())
         if isinstance(encoder, ListedSubmission):
@@ -188,7 +169,7 @@ class Listing(Sink):
         else:
             self.add(ListedSubmission([bound]))
 
-    def submit(self, device: Device, encoder: CommandEncoder) -> None:  # noqa: ARG002
+    def submit(self, encoder: CommandEncoder) -> None:
         """Add the submission that replaces an encoder."""
         if not isinstance(encoder, ListedSubmission):
             self.check_runs("commands that were recorded before are submitted")

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from wgslice.arguments import Integers, integers
 from wgslice.gpu.adapter import check_process
 from wgslice.gpu.device import AnyDevice, Device, is_elsewhere
-from wgslice.gpu.handles import check_given, owning_device
 from wgslice.gpu.hosts import found_by
 from wgslice.gpu.protocols import (
     Buffer,
@@ -24,7 +23,7 @@ from wgslice.gpu.protocols import (
     Texture,
     TextureUsage,
 )
-from wgslice.gpu.recording import BoundCopy, BoundLayout, Recorder, place
+from wgslice.gpu.recording import BoundCopy, BoundLayout, Recorder, check_given, owning_device, place
 from wgslice.gpu.sink import sink
 from wgslice.gpu.transfer import Readback, arriving
 from wgslice.layout import Layout

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import checked_shape
 from wgslice.dtypes import DType
-from wgslice.gpu.handles import check_alive, check_given, check_still_alive
 from wgslice.gpu.protocols import Buffer
-from wgslice.gpu.recording import Copy, run_copies
+from wgslice.gpu.recording import Copy, check_alive, check_given, check_still_alive, run_copies
 from wgslice.gpu.sink import sink
 from wgslice.gpu.stand_ins import is_given_out
 from wgslice.layout import Layout

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.gpu.handles import check_given
 from wgslice.gpu.protocols import Buffer, Place
-from wgslice.gpu.recording import Recorder
+from wgslice.gpu.recording import Recorder, check_given
 from wgslice.gpu.sink import RUNNING, BoundPlan, ListedStep, ListedUpload, Listing, Sink, using
 from wgslice.layout import Layout
 from wgslice.plans.kernels import WORD_NBYTES

@@ -13,9 +13,8 @@ from wgslice.arguments import MAX_RANK, U32_MAX, Integers, check_within, checked
 from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.gpu.handles import check_fits, checked_buffer, keep_for_caller
 from wgslice.gpu.protocols import Buffer
-from wgslice.gpu.recording import BoundLayout
+from wgslice.gpu.recording import BoundLayout, check_fits, checked_buffer, keep_for_caller
 from wgslice.gpu.sink import placeholder, sink
 from wgslice.layout import Layout, whole_words
 from wgslice.plans.profiles import MAX_PLACES

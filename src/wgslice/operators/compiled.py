@@ -14,10 +14,20 @@ from numpy.typing import NDArray
 from wgslice.dtypes import check_same_dtype
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device
-from wgslice.gpu.handles import check_alive, check_bound, check_still_alive, checked_encoder
 from wgslice.gpu.pipelines import BoundDispatch
 from wgslice.gpu.protocols import Buffer, CommandEncoder, ComputePass
-from wgslice.gpu.recording import SIDES, BoundCopy, Recorder, place, plan_and_bind, plan_between
+from wgslice.gpu.recording import (
+    SIDES,
+    BoundCopy,
+    Recorder,
+    check_alive,
+    check_bound,
+    check_still_alive,
+    checked_encoder,
+    place,
+    plan_and_bind,
+    plan_between,
+)
 from wgslice.gpu.sink import BoundPlan, sink
 from wgslice.layout import Layout, check_disjoint
 from wgslice.operators.binding import Binding, BindingSlot, TensorDesc, keep_buffers, new_output

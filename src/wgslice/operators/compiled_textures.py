@@ -10,9 +10,8 @@ from typing import Any, SupportsIndex, TypeAlias
 from wgslice.arguments import Integers, integer
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device
-from wgslice.gpu.handles import check_alive, check_still_alive, checked_encoder
 from wgslice.gpu.protocols import Buffer, CommandEncoder, Region, Texture
-from wgslice.gpu.recording import Recorder
+from wgslice.gpu.recording import Recorder, check_alive, check_still_alive, checked_encoder
 from wgslice.gpu.sink import RUNNING, sink
 from wgslice.gpu.textures import (
     TextureSide,

@@ -12,9 +12,8 @@ from wgslice.arguments import Integers, integer
 from wgslice.dtypes import DType
 from wgslice.errors import public
 from wgslice.gpu.device import AnyDevice, Device
-from wgslice.gpu.handles import check_alive
 from wgslice.gpu.protocols import Buffer, Region, Texture
-from wgslice.gpu.recording import BoundLayout
+from wgslice.gpu.recording import BoundLayout, check_alive
 from wgslice.gpu.sink import sink
 from wgslice.gpu.textures import (
     TextureSide,

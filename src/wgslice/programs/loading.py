@@ -18,9 +18,9 @@ from wgslice.arguments import MAX_RANK
 from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named, public
 from wgslice.gpu.device import AnyDevice, Device, checked_device
-from wgslice.gpu.handles import check_fits
 from wgslice.gpu.pipelines import Binding, Content, KernelCall
 from wgslice.gpu.protocols import Buffer, Place
+from wgslice.gpu.recording import check_fits
 from wgslice.gpu.sink import sink
 from wgslice.gpu.stand_ins import Placeholder
 from wgslice.layout import Layout

@@ -14,10 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.errors import fitted, named
-from wgslice.gpu.handles import check_bound, checked_encoder, keep_for_caller
 from wgslice.gpu.pipelines import Bound, BoundCommand, BoundDispatch, Command, KernelCall
 from wgslice.gpu.protocols import Buffer, CommandEncoder, Place
-from wgslice.gpu.recording import BoundCopy, Recorder, plan_and_bind
+from wgslice.gpu.recording import (
+    BoundCopy,
+    Recorder,
+    check_bound,
+    checked_encoder,
+    keep_for_caller,
+    plan_and_bind,
+)
 from wgslice.gpu.sink import BoundPlan, Capturing, sink, using
 from wgslice.gpu.stand_ins import Placeholder
 from wgslice.operators.compiled import CompiledOperator

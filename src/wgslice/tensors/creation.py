@@ -12,8 +12,8 @@ from wgslice.arguments import Integers, OneOrMore, checked_offset, checked_shape
 from wgslice.dtypes import AnyDType, DType, element_dtype, native_array, view_dtype
 from wgslice.errors import fitted, named, public
 from wgslice.gpu.device import AnyDevice, Device, check_usable, checked_device
-from wgslice.gpu.handles import check_alive, check_fits, checked_buffer, owning_device
 from wgslice.gpu.protocols import Buffer
+from wgslice.gpu.recording import check_alive, check_fits, checked_buffer, owning_device
 from wgslice.gpu.sink import checked_nbytes
 from wgslice.layout import Layout
 from wgslice.tensors.methods import packed_copy
