@@ -16,6 +16,7 @@ from moving import GATHERED, Pair, check_moved, numbered, pairs, shapes
 
 import wgslice as wg
 from wgslice import array_api as xp
+from wgslice.numpy_protocol.joining import MANY
 from wgslice.numpy_protocol.taking import take_along_axis
 
 MODES = ["constant", "edge", "reflect", "symmetric", "wrap"]
@@ -44,6 +45,31 @@ def test_channels_are_joined_through_planes(device: wg.Device, dtype: str, chann
         check_moved(device, lambda: wg.concat(tensors, -1), np.concatenate(arrays, -1))
     interleaved = dtype != "float32" and sum(channels) <= 4
     assert f"{sum(size > 0 for size in channels) + interleaved} plans in 1 submission" in shown
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "complex128"])
+@pytest.mark.parametrize("count", [MANY - 1, MANY])
+def test_many_views_of_one_buffer_are_joined_at_once(device: wg.Device, dtype: str, count: int) -> None:
+    array = random_bytes(40 * 6 * 5 * 16).view(dtype)[: 40 * 6 * 5].reshape(40, 6, 5)
+    x = wg.asarray(array, device=device)
+    keys = [np.s_[k % 37 : k % 37 + k % 3, :: (-1) ** k, 1:4] for k in range(count)]  # some of no element
+    rows = [np.s_[k % 40, :: (-1) ** (k // 2)] for k in range(count)]
+    parts = [x[key] for key in keys]
+    check_moved(device, lambda: wg.concat(parts), np.concatenate([array[key] for key in keys]))
+    check_moved(
+        device, lambda: wg.stack([x[key] for key in rows], 1), np.stack([array[key] for key in rows], 1)
+    )
+    filled = sum(part.size > 0 for part in parts)
+    assert len(wg.explain(wg.concat, parts).plans) == (1 if count == MANY else filled)
+    program = wg.capture(lambda x: wg.concat([x[key] for key in keys]), x=x)
+    other = array[::-1].copy()
+    check_same(
+        program(x=wg.asarray(other, device=device)).numpy(), np.concatenate([other[key] for key in keys])
+    )
+    assert wg.concat([x[:, :0]] * count).shape == (40 * count, 0, 5)
+    x.buffer.destroy()
+    with pytest.raises(ValueError, match=r"concat: arrays\[0\]: .*destroyed"):
+        wg.concat(parts)
 
 
 @pytest.mark.parametrize("rank", [4, 5, 8])

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain, pairwise
+from math import prod
 from typing import Any, SupportsIndex, cast
 
 import numpy as np
 
-from wgslice.arguments import OneOrMore, checked_shape, one_axis, one_or_more
+from wgslice.arguments import I32_MAX, U32_MAX, OneOrMore, checked_shape, one_axis, one_or_more
 from wgslice.docstrings import NO_AXIS, NO_TENSOR, documented
 from wgslice.dtypes import DType
 from wgslice.errors import public
+from wgslice.gpu.recording import check_given
 from wgslice.layout import Layout
 from wgslice.layout_rules import unsqueezed
 from wgslice.numpy_protocol import copies as rules
 from wgslice.numpy_protocol.copies import Copies
+from wgslice.operators.sized_windows import insert_sized
 from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import check_no_sequence, check_tensor, viewed
-from wgslice.tensors.tensor import Tensor
+from wgslice.tensors.tensor import Tensor, allocate
+
+# Views of one buffer from which on they are joined as windows: 128 of 10 rows take 0.3 to 1.1 of the time of
+# a copy each, 1,500 of them 0.2 to 0.9 (lavapipe of Mesa 22.3, two cores of a Xeon).
+MANY = 128
 
 
 @public()
@@ -125,11 +132,29 @@ def stacked(tensors: Sequence[Tensor], axis: SupportsIndex = 0, out: Tensor | No
 
 def joined(tensors: Sequence[Tensor], layouts: Sequence[Layout], along: int, out: Tensor | None) -> Tensor:
     """Join layouts of tensors along a dimension, in `out` or a new tensor, in one submission."""
+    if out is None and len(tensors) >= MANY and len({id(x.memory) for x in tensors}) == 1:
+        sizes = rules.joined_sizes(layouts, along)
+        if max(sizes) <= I32_MAX and prod(sizes) <= U32_MAX:
+            return joined_at_once(tensors, layouts, along, sizes)
     with Copies(tensors, "arrays[{}]") as copies:
         if out is None:
             return rules.joined(copies, tensors, layouts, along)
         result = copies.result(rules.joined_sizes(layouts, along), out)
         return copies.delivered(rules.joined(copies, tensors, layouts, along, result), out)
+
+
+def joined_at_once(
+    tensors: Sequence[Tensor], layouts: Sequence[Layout], along: int, sizes: tuple[int, ...]
+) -> Tensor:
+    """Join many layouts of one buffer as windows that are disjoint, by few dispatches."""
+    first = tensors[0]
+    check_given(first.device, [("arrays[0]", first.memory)])
+    result = allocate(sizes, first.dtype, first.device, zeroed=False)
+    offsets = np.zeros((len(layouts), len(sizes)), np.int64)
+    offsets[1:, along] = np.cumsum([layout.sizes[along] for layout in layouts])[:-1]
+    views = [viewed(x, layout) for x, layout in zip(tensors, layouts, strict=True)]
+    insert_sized(result, offsets, views, None, "disjoint", None)
+    return result
 
 
 def check_one_axis(axis: object) -> None:
