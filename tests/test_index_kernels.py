@@ -22,6 +22,7 @@ import wgslice as wg
 from wgslice.array_api import take_along_axis
 from wgslice.doctor.indexing import BREADTH, HEIGHT, IndexCase, MaskCase, index_cases, index_trials
 from wgslice.doctor.trials import Trial, run_trials
+from wgslice.plans.facade import forced
 from wgslice.plans.kernels import GATHERS, Kernel
 from wgslice.plans.profiles import CPU, GPU, Profile, shipped
 
@@ -179,6 +180,22 @@ def test_slices_of_a_list_run_in_the_order_of_the_list(device: wg.Device) -> Non
     plan = wg.explain(getitem, x, [1, 0, 2, 3, 4, 5, 6]).plans[0]
     (corrected,) = [each for each in plan.choices if each.name == CORRECTED]
     assert [step.name == "buffer copy" for step in corrected.steps] == [True, False]
+
+
+@pytest.mark.parametrize("key", [[3, 2, 1, 7], [8, 0, 4]])
+def test_long_rows_at_a_list_on_an_inner_axis_may_be_slices(device: wg.Device, key: list[int]) -> None:
+    """Buffer copies then, where windows of one index each have rows that are apart."""
+    array = random_bytes(3 * 9 * 64 * 4).view(np.float32).reshape(3, 9, 64)
+    x = wg.asarray(array, device=device)
+    (plan,) = wg.explain(getitem, x, (slice(None), key)).plans
+    names = [step.name for step in forced(plan, "slices").steps]
+    assert names
+    assert all("buffer cop" in name for name in names)
+    check_same(x[:, key].numpy(), array[:, key])
+    values = random_bytes(3 * len(key) * 64 * 4, 1).view(np.float32).reshape(3, len(key), 64)
+    x[:, key] = values
+    array[:, key] = values
+    check_same(x.numpy(), array)
 
 
 @pytest.mark.every_adapter

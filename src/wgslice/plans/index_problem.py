@@ -140,8 +140,6 @@ class Indexing(InContext):
         copy = self.copy
         if copy.host is None or copy.masked or len(copy.tables) > 1 or copy.host.values.size > MAX_LISTED:
             return []
-        if self.run_nbytes >= MIN_WINDOW_NBYTES:  # which window strategies copy as fast
-            return []
         values: list[int] = copy.host.values.tolist()
         along = [size for size, stride in zip(copy.sizes, copy.tables[0].strides, strict=True) if stride]
         alike = not copy.reads and len({*values}) < len(values)
