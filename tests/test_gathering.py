@@ -7,22 +7,24 @@ import re
 import weakref
 from collections.abc import Callable
 from functools import partial
+from math import prod
 from operator import getitem, setitem
 from typing import Any
 
 import numpy as np
 import pytest
-from helpers import STORAGE, check_same, make_buffer, on_one_adapter
+from helpers import STORAGE, check_same, make_buffer, on_one_adapter, random_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
 from index_keys import INTEGERS, outcome, placed
 from numpy.typing import NDArray
-from running import Limit, noted
+from running import Limit, noted, run_on_gpu
 
 import wgslice as wg
 import wgslice.array_api as xp
 from wgslice.layout import Layout
+from wgslice.plans.facade import forced
 from wgslice.plans.profiles import CPU
 
 
@@ -383,3 +385,51 @@ def test_kept_selections_are_distinguished(device: wg.Device) -> None:
         check_same(x[mask].numpy(), array[mask])
         x[mask], array[mask] = 100, 100
         check_same(x.numpy(), array)
+
+
+RUNS = "buffer copy per run"
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "complex128"])
+@pytest.mark.parametrize("row", [(), (4,), (2, 6)])
+@given(lengths=st.lists(st.integers(0, 9), min_size=1, max_size=9), words=st.booleans())
+def test_runs_of_indices_may_be_buffer_copies(
+    device: wg.Device, dtype: str, row: tuple[int, ...], lengths: list[int], words: bool
+) -> None:
+    """Such as those of a padding mask, one run for each sequence, read and written."""
+    unit = 4 if words else 1
+    lengths = [unit * length for length in lengths]
+    stops = np.cumsum([unit + length for length in lengths])
+    runs = [np.arange(stop - length, stop) for stop, length in zip(stops, lengths, strict=True)]
+    key = np.concatenate(runs[::-1])
+    sizes, itemsize = (int(stops[-1]) + unit, *row), np.dtype(dtype).itemsize
+    array = random_bytes(prod(sizes) * itemsize).view(dtype).reshape(sizes)
+    values = random_bytes(prod((len(key), *row)) * itemsize, 1).view(dtype).reshape(len(key), *row)
+    x, y = (wg.asarray(each, device=device) for each in (array, array))
+    check_same(x[key].numpy(), array[key])
+    in_words = prod(row) * itemsize % 4 == 0 or words
+    filled = [length for length in lengths if length]
+    copied = bool(filled) and 2 * len(filled) <= len(key) and in_words
+    for given_call in ((getitem, x, key), (setitem, y, key, wg.asarray(values, device=device))):
+        plans = wg.explain(*given_call).plans
+        found = [plan for plan in plans if RUNS in {choice.name for choice in plan.choices}]
+        assert bool(found) == (copied and len(filled) > 1)
+        for plan in found:
+            writes = given_call[0] is setitem
+            sides = (values, array) if writes else (array, np.zeros_like(values))
+            source, target = (bits_of(side) for side in sides)
+            after = run_on_gpu(device, forced(plan, RUNS), source, target)
+            expected = array.copy() if writes else array[key]
+            if writes:
+                expected[key] = values
+            assert after[: expected.nbytes].tobytes() == expected.tobytes()
+    y[key] = values
+    array = array.copy()
+    array[key] = values
+    check_same(y.numpy(), array)
+
+
+def bits_of(array: NDArray[Any]) -> NDArray[np.uint8]:
+    """Its bytes, and zeros up to whole vectors."""
+    data = np.frombuffer(array.tobytes(), np.uint8)
+    return np.pad(data, (0, -data.size % 16))

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from wgslice.layout import Layout
 from wgslice.plans.gather import MIN_WINDOW_NBYTES, IndexedWindows
@@ -27,6 +31,14 @@ class ListSlice(NamedTuple):
     size: int
     start: int  # the index at that place
     step: int  # from one index to the next
+
+
+class Runs(NamedTuple):
+    """Runs of consecutive indices, whose elements are contiguous whole words on both sides."""
+
+    indexed: NDArray[np.int64]  # first byte of each in the view that is indexed
+    other: NDArray[np.int64]
+    nbytes: NDArray[np.int64]
 
 
 def slices_of(values: Sequence[int], first: int = 0) -> list[ListSlice]:
@@ -165,6 +177,29 @@ class Indexing(InContext):
         first, stop = moved[0], moved[-1] + 1
         found = [ListSlice(0, len(values), lowest, 1), *slices_of(values[first:stop], first)]
         return found if stop - first < len(values) and len(found) <= MAX_SLICES else []
+
+    @cached_property
+    def runs(self) -> Runs | None:
+        """The runs of a list along the first dimension that has twice as many indices; None for others."""
+        copy = self.copy
+        if copy.host is None or copy.masked or copy.winners or len(copy.tables) > 1 or len(copy.sizes) > 2:
+            return None
+        (table,), count, row = copy.tables, copy.sizes[0], prod(copy.sizes[1:])
+        places = *table.strides, *copy.indexed.strides, *copy.other.strides, table.step
+        if places != ((1, 0, 0, 1, row, 1, row) if len(copy.sizes) > 1 else (1, 0, 1, 1)):
+            return None
+        values = copy.host.values[table.offset :][:count].astype(np.int64)
+        firsts = np.flatnonzero(np.diff(values, prepend=values[0] - 2) != 1)
+        if values.min() < 0 or 2 * len(firsts) > count:
+            return None
+        indexed, other = (
+            (first * row + held.offset + side.offset) * self.itemsize
+            for first, held, side in zip(
+                (values[firsts], firsts), (copy.indexed, copy.other), self.sides, strict=True
+            )
+        )
+        found = Runs(indexed, other, np.diff(firsts, append=count) * row * self.itemsize)
+        return None if any((each % WORD_NBYTES).any() for each in found) else found
 
     def sides_of(self, part: ListSlice) -> tuple[Layout, Layout]:
         """The source and the target of a slice."""

@@ -32,10 +32,10 @@ from wgslice.plans.gather import (
 from wgslice.plans.index_problem import MASKED, Indexing, ListSlice
 from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy, IndexedDispatch
 from wgslice.plans.kernels import GATHERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.plan import COPY_PER_WINDOW, Plan
+from wgslice.plans.plan import COPY_PER_RUN, COPY_PER_WINDOW, Plan
 from wgslice.plans.problem import PlanContext, span_of
 from wgslice.plans.profiles import BLOCKS_EACH, CACHE_LINE_NBYTES, FAILED, CostClass, Limits, all_disabled
-from wgslice.plans.steps import Memory, Share, Span, words_spanned
+from wgslice.plans.steps import BufferCopies, Memory, Places, Share, Span, words_spanned
 from wgslice.plans.steps import share_of as launched
 from wgslice.plans.window_problem import WindowProblem
 from wgslice.plans.window_steps import words_each
@@ -312,6 +312,30 @@ def by_slices(name: str, parts_of: Callable[[Indexing], Sequence[ListSlice]]) ->
     )
 
 
+def against_runs(problem: Indexing) -> Reason | None:
+    """Returns why runs of indices are not buffer copies, or None."""
+    if problem.runs is None:
+        return OTHER
+    return None if problem.context.buffer_copies else "a buffer lacks usage COPY_SRC or COPY_DST"
+
+
+def runs_seconds(problem: Indexing) -> float:
+    """Estimated seconds of a buffer copy of each run."""
+    assert problem.runs is not None
+    costs, nbytes = problem.costs, prod(problem.copy.sizes) * problem.itemsize
+    return len(problem.runs.nbytes) * costs.copy_s + nbytes / costs.copy_bytes_per_s
+
+
+def copies_of_runs(problem: Indexing) -> Iterator[Step]:
+    """Yields a buffer copy of each run, together those of one length."""
+    assert problem.runs is not None
+    indexed, other, lengths = problem.runs
+    read, written = (indexed, other) if problem.copy.reads else (other, indexed)
+    for nbytes in np.unique(lengths).tolist():
+        sides = Places(read[lengths == nbytes]), Places(written[lengths == nbytes])
+        yield BufferCopies(*sides, nbytes, reason="runs of indices, contiguous words on both sides")
+
+
 def further_rejected_indexing(problem: Indexing) -> Iterator[Estimate]:
     """Yields the strategies for other indices: as windows, of vectors of 16 bytes, and disjoint ones."""
     copy, width_nbytes = problem.wide
@@ -413,6 +437,7 @@ INDEXING: tuple[Strategy[Indexing], ...] = (
         lambda problem: kernel_seconds(problem.kernel, problem, columns=True),
         lambda problem: index_dispatches(problem.kernel, problem, columns=True),
     ),
+    Strategy(COPY_PER_RUN, against_runs, runs_seconds, copies_of_runs),
     by_slices("slices", lambda problem: problem.slices),
     by_slices("all in order, then slices", lambda problem: problem.corrections),
     *map(of_windows, WINDOWS),

@@ -15,7 +15,7 @@ from wgslice.plans.profiles import UNCALIBRATED, UNKNOWN, Costs
 from wgslice.plans.steps import BufferCopies, Clear, Memory, OnGrid, TextureCopy, prefixed
 
 COPY = "buffer copy"
-COPY_PER_ROW, COPY_PER_WINDOW = f"{COPY} per row", f"{COPY} per window"
+COPY_PER_ROW, COPY_PER_RUN, COPY_PER_WINDOW = (f"{COPY} per {each}" for each in ("row", "run", "window"))
 STEPS_PRINTED, OTHERS_PRINTED = 8, 3
 WORTHWHILE_PERCENT = round(100 * (1 - WORTHWHILE))
 
