@@ -127,7 +127,8 @@ def stacked(tensors: Sequence[Tensor], axis: SupportsIndex = 0, out: Tensor | No
             raise ValueError(f"arrays[{number}] has shape {x.shape}: must be {first} as arrays[0] has")
     check_one_axis(axis)
     along = one_axis("axis", axis, len(first) + 1)
-    return joined(tensors, [unsqueezed(x.layout, [along]) for x in tensors], along, out)
+    parts = {layout: unsqueezed(layout, [along]) for layout in {x.layout for x in tensors}}
+    return joined(tensors, [parts[x.layout] for x in tensors], along, out)
 
 
 def joined(tensors: Sequence[Tensor], layouts: Sequence[Layout], along: int, out: Tensor | None) -> Tensor:
