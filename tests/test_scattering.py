@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 from operator import setitem
 from typing import Any
 
 import numpy as np
 import pytest
-from helpers import on_one_adapter, random_array
+from helpers import check_same, on_one_adapter, random_array, random_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
@@ -396,3 +397,30 @@ def test_of_equal_places_the_last_one_is_written(span: int) -> None:
         last = {place: number for number, place in enumerate(places.tolist())}
         assert insertion.numbers.tolist() == sorted(last.values())
         assert not insertion.contested
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "complex128"])
+@pytest.mark.parametrize("shape", [(3000,), (75, 40), (5, 60, 10)])
+def test_a_mask_beyond_a_binding_is_copied_in_parts(
+    device: wg.Device, recorded: list[wg.Plan], limit: Limit, dtype: str, shape: tuple[int, ...]
+) -> None:
+    """Not through indices, which would read it back; here a binding holds 1 KiB."""
+    limit(binding_nbytes=1024)
+    nbytes = prod(shape) * np.dtype(dtype).itemsize
+    array, values = (random_bytes(nbytes, seed).view(dtype).reshape(shape) for seed in (1, 2))
+    mask = np.random.default_rng(3).random(shape) < 0.5
+    v = wg.asarray(values, device=device)
+    for where, key in ((mask, ...), (mask[..., :1], ...), (mask[:1], np.s_[::-1]), (mask, np.s_[..., ::-1])):
+        expected, x = array.copy(), wg.asarray(array, device=device)
+        np.copyto(expected[key], values, where=where)
+        marks = wg.asarray(where, device=device)
+        target: Any = x[key]
+        recorded.clear()
+        np.copyto(target, v, where=marks)
+        assert len(recorded) > 1
+        assert not any("gather" in plan.summary for plan in recorded)
+        check_same(x.numpy(), expected)
+    one = wg.asarray(values[(0,) * len(shape)], device=device)
+    x = wg.asarray(array, device=device)
+    found: Any = np.where(wg.asarray(mask, device=device), one, x)
+    check_same(found.numpy(), np.where(mask, values[(0,) * len(shape)], array))

@@ -19,7 +19,7 @@ from wgslice.layout import Layout
 from wgslice.layout_rules import broadcast, once, without_leading_ones
 from wgslice.plans.index_strategies import masked_copy_at_once, masked_values_at_once
 from wgslice.plans.indexed import INDEX_NBYTES
-from wgslice.plans.kernels import WORD_NBYTES
+from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES
 from wgslice.tensors.indexing import (
     MAX_SELECTIONS,
     cached_plan,
@@ -162,16 +162,48 @@ cached_masked_copy = lru_cache(maxsize=MAX_SELECTIONS)(masked_copy_at_once)
 def written_where(
     x: Placed, mask: BoundLayout, source: BoundLayout, encoder: CommandEncoder | None = None
 ) -> bool:
-    """Copy where a mask, which broadcasts to the source's sizes, is true; return False if no kernel can."""
+    """Copy where a mask, which broadcasts to the source's sizes, is true; return False if no kernel can.
+
+    What exceeds a binding or a grid is copied in parts.
+    """
     check_input(x.device, "mask", mask.buffer)
     mask, source = apart(x, mask), apart(x, source)
-    if x.itemsize < WORD_NBYTES and x.is_packed:
-        mask, source = in_words(x, mask, source)
-    copy = cached_masked_copy(mask.layout.sizes, x.layout, source.layout, x.itemsize, x.device.limits)
-    if copy is None:
+    in_whole_words = x.itemsize < WORD_NBYTES and x.is_packed
+    marks, read = in_words(x, mask, source) if in_whole_words else (mask, source)
+    copy = cached_masked_copy(marks.layout.sizes, x.layout, read.layout, x.itemsize, x.device.limits)
+    if copy is not None:
+        run_copy(x.device, BoundCopy(read, x.bound_layout, copy.planner, marks, cached_plan), encoder)
+        return True
+    sides = x.layout, source.layout
+    reaches = [
+        max(abs(side.strides[axis]) for side in sides) * (size - 1) for axis, size in enumerate(x.shape)
+    ]
+    if not any(reaches):
         return False
-    run_copy(x.device, BoundCopy(source, x.bound_layout, copy.planner, mask, cached_plan), encoder)
+    axis = reaches.index(max(reaches))
+    for part in parts_of(x.shape[axis]):
+        layouts = (along(side, axis, part) for side in (x.layout, mask.layout, source.layout))
+        written, marked, given = layouts
+        some = Placed(x.device, x.memory, x.dtype, written)
+        if not written_where(some, mask._replace(layout=marked), source._replace(layout=given), encoder):
+            return False
+        encoder = None  # it ran before the first part
     return True
+
+
+def parts_of(size: int) -> tuple[range, range]:
+    """Return both halves of some indices, of which the second begins at a whole vector of bytes if it can."""
+    middle = size // 2
+    middle -= middle % WIDEST_NBYTES if middle > WIDEST_NBYTES else 0
+    return range(middle), range(middle, size)
+
+
+def along(layout: Layout, axis: int, part: range) -> Layout:
+    """Return the part of a layout along an axis, or all of it where that has one index for all."""
+    indices: list[range | int] = [*map(range, layout.sizes)]
+    if layout.sizes[axis] > 1:
+        indices[axis] = part
+    return layout.select(indices)
 
 
 def apart(x: Placed, side: BoundLayout) -> BoundLayout:
