@@ -13,7 +13,7 @@ from wgslice.arguments import MAX_CACHED_VALUES
 from wgslice.dialects.advanced import AdvancedSelection, any_index
 from wgslice.dialects.basic import Selection
 from wgslice.gpu.protocols import CommandEncoder
-from wgslice.gpu.recording import BoundCopy, BoundLayout, planned_anew, run_copy
+from wgslice.gpu.recording import BoundCopy, BoundLayout, Recorder, planned_anew, run_copy
 from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
 from wgslice.layout_rules import broadcast, once, without_leading_ones
@@ -162,33 +162,40 @@ cached_masked_copy = lru_cache(maxsize=MAX_SELECTIONS)(masked_copy_at_once)
 def written_where(
     x: Placed, mask: BoundLayout, source: BoundLayout, encoder: CommandEncoder | None = None
 ) -> bool:
-    """Copy where a mask, which broadcasts to the source's sizes, is true; return False if no kernel can.
-
-    What exceeds a binding or a grid is copied in parts.
-    """
+    """Copy where a mask, which broadcasts to the source's sizes, is true; return False if no kernel can."""
     check_input(x.device, "mask", mask.buffer)
-    mask, source = apart(x, mask), apart(x, source)
+    copies = copies_where(x, apart(x, mask), apart(x, source))
+    if copies is None:
+        return False
+    recorder = Recorder(x.device, encoder)
+    for copy in copies:
+        recorder.copy(copy)
+    recorder.submit()
+    return True
+
+
+def copies_where(x: Placed, mask: BoundLayout, source: BoundLayout) -> list[BoundCopy] | None:
+    """Return the copy where a mask is true, in parts if it exceeds a binding or a grid, or None."""
     in_whole_words = x.itemsize < WORD_NBYTES and x.is_packed
     marks, read = in_words(x, mask, source) if in_whole_words else (mask, source)
     copy = cached_masked_copy(marks.layout.sizes, x.layout, read.layout, x.itemsize, x.device.limits)
     if copy is not None:
-        run_copy(x.device, BoundCopy(read, x.bound_layout, copy.planner, marks, cached_plan), encoder)
-        return True
+        return [BoundCopy(read, x.bound_layout, copy.planner, marks, cached_plan)]
     sides = x.layout, source.layout
     reaches = [
-        max(abs(side.strides[axis]) for side in sides) * (size - 1) for axis, size in enumerate(x.shape)
+        (size - 1) * max(abs(side.strides[axis]) for side in sides) for axis, size in enumerate(x.shape)
     ]
     if not any(reaches):
-        return False
-    axis = reaches.index(max(reaches))
+        return None
+    axis, found = reaches.index(max(reaches)), list[BoundCopy]()
     for part in parts_of(x.shape[axis]):
-        layouts = (along(side, axis, part) for side in (x.layout, mask.layout, source.layout))
-        written, marked, given = layouts
+        written, marked, given = (along(side, axis, part) for side in (x.layout, mask.layout, source.layout))
         some = Placed(x.device, x.memory, x.dtype, written)
-        if not written_where(some, mask._replace(layout=marked), source._replace(layout=given), encoder):
-            return False
-        encoder = None  # it ran before the first part
-    return True
+        copies = copies_where(some, mask._replace(layout=marked), source._replace(layout=given))
+        if copies is None:
+            return None
+        found += copies
+    return found
 
 
 def parts_of(size: int) -> tuple[range, range]:
