@@ -67,9 +67,13 @@ def test_many_views_of_one_buffer_are_joined_at_once(device: wg.Device, dtype: s
         program(x=wg.asarray(other, device=device)).numpy(), np.concatenate([other[key] for key in keys])
     )
     assert wg.concat([x[:, :0]] * count).shape == (40 * count, 0, 5)
+
+
+def test_many_views_of_a_destroyed_buffer_are_refused(device: wg.Device) -> None:
+    x = wg.zeros(9, device=device)
     x.buffer.destroy()
     with pytest.raises(ValueError, match=r"concat: arrays\[0\]: .*destroyed"):
-        wg.concat(parts)
+        wg.concat([x] * MANY)
 
 
 @pytest.mark.parametrize("rank", [4, 5, 8])
