@@ -79,9 +79,9 @@ class ErrorTexts(NamedTuple):
     """What the texts of a host's errors have, by kind of error."""
 
     host: str  # its name in sentences
-    memory: str
-    lost: str  # in lower case
-    destroyed: str
+    memory: str = "Not enough memory left"
+    lost: str = "device is lost"  # in lower case
+    destroyed: str = "has been destroyed"
 
 
 class TranslatedErrors:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache, partial
@@ -13,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from wgslice.gpu.adapter import Adapter
-from wgslice.gpu.hosts import host_named
+from wgslice.gpu.hosts import host_named, setting
 from wgslice.gpu.hosts.webgpu import WebGPU
 from wgslice.gpu.protocols import (
     COMPUTE_STAGE,
@@ -371,19 +370,13 @@ class BufferPool:
 
 def max_reused_nbytes() -> int:
     """Return how many bytes a device keeps for reuse, from the environment variable WGSLICE_REUSED_MIB."""
-    given = os.environ.get(VARIABLE, str(MAX_REUSED_MIB))
-    if not given.isdecimal():
-        raise ValueError(f"{VARIABLE} = {given!r}: must be a number of MiB; 0 keeps no buffer for reuse")
-    return int(given) << 20
+    return int(setting(VARIABLE, str(MAX_REUSED_MIB), r"\d+", "a number of MiB; 0 keeps no buffer")) << 20
 
 
 def fewest_checks(adapter: Adapter) -> Checks:
     """Return the fewest checks that modules on an adapter may have: all by the variable WGSLICE_CHECKS."""
-    given = os.environ.get(CHECKS_VARIABLE, "0")
-    if given not in ("0", "1"):
-        raise ValueError(
-            f"{CHECKS_VARIABLE} = {given!r}: must be 0 or 1; 1 keeps all run-time checks, 0 is the default"
-        )
+    rule = "0 or 1; 1 keeps all run-time checks, 0 is the default"
+    given = setting(CHECKS_VARIABLE, "0", "0|1", rule)
     backends = ("Vulkan",) if adapter.software else UNCHECKED_BACKENDS
     omits = given == "0" and host_named(adapter.host).omits_checks and adapter.backend in backends
     return Checks.NONE if omits else Checks.ALL

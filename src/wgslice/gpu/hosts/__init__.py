@@ -7,6 +7,7 @@ overrides single calls of it for the versions of wgpu that are known exactly.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -83,9 +84,13 @@ def found_by(kind: str, value: Any) -> tuple[WebGPU, Any]:
 
 def uses_public_names() -> bool:
     """Whether the environment variable WGSLICE_HOST turns all accelerations off."""
-    given = os.environ.get(VARIABLE, "")
-    if given not in ("", "public"):
-        raise ValueError(
-            f"{VARIABLE} = {given!r}: must be unset, or 'public' to use no names of wgpu that are private"
-        )
-    return bool(given)
+    rule = "unset, or 'public' to use no names of wgpu that are private"
+    return bool(setting(VARIABLE, "", "|public", rule))
+
+
+def setting(variable: str, default: str, allowed: str, rule: str) -> str:
+    """Return an environment variable, or a default; raise ValueError for what is not `allowed`, a pattern."""
+    given = os.environ.get(variable, default)
+    if not re.fullmatch(allowed, given, re.ASCII):
+        raise ValueError(f"{variable} = {given!r}: must be {rule}")
+    return given

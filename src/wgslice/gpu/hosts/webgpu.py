@@ -34,13 +34,9 @@ BACKENDS = "Vulkan", "Metal", "D3D12", "OpenGL"  # in the order of wgpu's adapte
 
 # What the texts of errors have, where their classes do not tell.
 TEXTS = {
-    "wgpu": ErrorTexts(
-        "wgpu", memory="Not enough memory left", lost="device is lost", destroyed="has been destroyed"
-    ),
+    "wgpu": ErrorTexts("wgpu"),
     "dawn": ErrorTexts("Dawn", memory="Out of memory", lost="is lost", destroyed="destroyed"),
-    "browser": ErrorTexts(
-        "the browser", memory="Not enough memory left", lost="device is lost", destroyed="has been destroyed"
-    ),
+    "browser": ErrorTexts("the browser"),
 }
 
 
