@@ -423,10 +423,33 @@ def test_runs_of_indices_may_be_buffer_copies(
             if writes:
                 expected[key] = values
             assert after[: expected.nbytes].tobytes() == expected.tobytes()
+
+    def moved(x: Any, y: Any) -> Any:
+        taken = x[key]
+        y[key] = x[key][::-1].copy()  # dropped before the submission
+        return taken[::-1].copy()
+
+    program, other = wg.capture(moved, x=x, y=y), array[::-1].copy()
+    written, given_other = (wg.asarray(each, device=device) for each in (array, other))
+    check_same(program(x=given_other, y=written).numpy(), other[key][::-1].copy())
+    after_program = array.copy()
+    after_program[key] = other[key][::-1]
+    check_same(written.numpy(), after_program)
     y[key] = values
     array = array.copy()
     array[key] = values
     check_same(y.numpy(), array)
+
+
+@pytest.mark.parametrize("runs_first", [True, False])
+def test_runs_are_looked_for_where_the_first_indices_have_some(device: wg.Device, runs_first: bool) -> None:
+    array = np.arange(40_000, dtype=np.float32)
+    x = wg.asarray(array, device=device)
+    run, apart = np.arange(20_000, 35_000), np.arange(0, 10_000, 2)[::-1]
+    key = np.concatenate([run, apart] if runs_first else [apart, run])
+    (plan,) = wg.explain(getitem, x, key).plans
+    assert (RUNS in {choice.name for choice in plan.choices}) == runs_first
+    check_same(x[key].numpy(), array[key])
 
 
 def bits_of(array: NDArray[Any]) -> NDArray[np.uint8]:

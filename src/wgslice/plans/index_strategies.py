@@ -33,9 +33,9 @@ from wgslice.plans.index_problem import MASKED, Indexing, ListSlice
 from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy, IndexedDispatch
 from wgslice.plans.kernels import GATHERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.plan import COPY_PER_RUN, COPY_PER_WINDOW, Plan
-from wgslice.plans.problem import PlanContext, span_of
+from wgslice.plans.problem import NO_COPY_USAGE, PlanContext, span_of
 from wgslice.plans.profiles import BLOCKS_EACH, CACHE_LINE_NBYTES, FAILED, CostClass, Limits, all_disabled
-from wgslice.plans.steps import BufferCopies, Memory, Places, Share, Span, words_spanned
+from wgslice.plans.steps import Memory, Share, Span, copies_by_length, words_spanned
 from wgslice.plans.steps import share_of as launched
 from wgslice.plans.window_problem import WindowProblem
 from wgslice.plans.window_steps import words_each
@@ -182,9 +182,7 @@ def work_of(kernel: Kernel, problem: Indexing, columns: bool) -> CostClass:
 
 def kernel_seconds(kernel: Kernel, problem: Indexing, *, columns: bool = False) -> float:
     """Lower bound of the seconds of a kernel."""
-    costs = problem.costs
-    nbytes = prod(problem.copy.sizes) * problem.itemsize
-    return costs.least_seconds(work_of(kernel, problem, columns), nbytes)
+    return problem.costs.least_seconds(work_of(kernel, problem, columns), problem.nbytes)
 
 
 def index_dispatches(kernel: Kernel, problem: Indexing, *, columns: bool = False) -> Iterator[Step]:
@@ -292,8 +290,8 @@ def of_windows(row: Strategy[WindowProblem]) -> Strategy[Indexing]:
 
 def slices_seconds(parts: Sequence[ListSlice], problem: Indexing) -> float:
     """Lower bound of the seconds of some slices."""
-    costs, nbytes = problem.costs, prod(problem.copy.sizes) * problem.itemsize
-    return len(parts) * min(costs.copy_s, costs.dispatch_s) + nbytes / costs.copy_bytes_per_s
+    costs = problem.costs
+    return len(parts) * min(costs.copy_s, costs.dispatch_s) + problem.nbytes / costs.copy_bytes_per_s
 
 
 def copies_of(parts: Sequence[ListSlice], problem: Indexing) -> list[Step]:
@@ -316,24 +314,22 @@ def against_runs(problem: Indexing) -> Reason | None:
     """Returns why runs of indices are not buffer copies, or None."""
     if problem.runs is None:
         return OTHER
-    return None if problem.context.buffer_copies else "a buffer lacks usage COPY_SRC or COPY_DST"
+    return None if problem.context.buffer_copies else NO_COPY_USAGE
 
 
 def runs_seconds(problem: Indexing) -> float:
     """Estimated seconds of a buffer copy of each run."""
     assert problem.runs is not None
-    costs, nbytes = problem.costs, prod(problem.copy.sizes) * problem.itemsize
-    return len(problem.runs.nbytes) * costs.copy_s + nbytes / costs.copy_bytes_per_s
+    costs = problem.costs
+    return len(problem.runs.nbytes) * costs.copy_s + problem.nbytes / costs.copy_bytes_per_s
 
 
 def copies_of_runs(problem: Indexing) -> Iterator[Step]:
-    """Yields a buffer copy of each run, together those of one length."""
+    """Yields a buffer copy of each run."""
     assert problem.runs is not None
-    indexed, other, lengths = problem.runs
+    indexed, other, nbytes = problem.runs
     read, written = (indexed, other) if problem.copy.reads else (other, indexed)
-    for nbytes in np.unique(lengths).tolist():
-        sides = Places(read[lengths == nbytes]), Places(written[lengths == nbytes])
-        yield BufferCopies(*sides, nbytes, reason="runs of indices, contiguous words on both sides")
+    return copies_by_length(read, written, nbytes, "runs of indices, contiguous words on both sides")
 
 
 def further_rejected_indexing(problem: Indexing) -> Iterator[Estimate]:

@@ -221,6 +221,7 @@ def strip_by_strip(source: Layout, target: Layout, each: int) -> tuple[Layout, L
 
 SHIFTED_STEPS = tuple(STEPS)  # between source elements that wide loads bring
 MIN_SHIFTED_NBYTES = 31  # a row that holds a block of 16 bytes wherever it begins
+NO_COPY_USAGE = "a buffer lacks usage COPY_SRC or COPY_DST"
 UNPADDED = "an unpadded buffer ends inside a vector of 16 bytes"
 
 

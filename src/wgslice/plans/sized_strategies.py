@@ -15,7 +15,7 @@ from wgslice.plans.copy import CLEAR_FIRST, clear_of
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import Insertion, check_overlap, insertion_of
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner
-from wgslice.plans.problem import UNPADDED, InContext, PlanContext
+from wgslice.plans.problem import NO_COPY_USAGE, UNPADDED, InContext, PlanContext
 from wgslice.plans.profiles import FAILED, UNKNOWN, all_disabled
 from wgslice.plans.sized import (
     DIMENSION_COLUMNS,
@@ -31,7 +31,7 @@ from wgslice.plans.sized import (
     sets_of,
     sized_class,
 )
-from wgslice.plans.steps import BufferCopies, Places, Span, share_of
+from wgslice.plans.steps import Span, copies_by_length, share_of
 from wgslice.plans.window_strategies import plan_windows
 from wgslice.plans.windows import DROPPED
 
@@ -408,7 +408,7 @@ def against_copies(problem: SizedProblem) -> Reason | None:
     if problem.context.table is not None:
         return "the offsets are in device memory"
     if not problem.context.buffer_copies:
-        return "a buffer lacks usage COPY_SRC or COPY_DST"
+        return NO_COPY_USAGE
     if rows.rank > 1:
         return "rows of a window are not contiguous"
     if problem.apart or (rows.lows > 0).any() or (rows.highs < rows.sizes).any():
@@ -427,12 +427,9 @@ def buffer_copies(problem: SizedProblem) -> Iterator[Step]:
     rows = problem.rows
     for numbers in problem.sets or (None,):
         boxes = rows if numbers is None else rows.of(np.isin(rows.numbers, numbers))
-        sizes = boxes.sizes[:, 0]
-        for size in np.unique(sizes).tolist():
-            read, written = map(Places, boxes.starts[:, sizes == size] * problem.itemsize)
-            yield BufferCopies(
-                read, written, size * problem.itemsize, reason="windows of contiguous words on both sides"
-            )
+        read, written = boxes.starts * problem.itemsize
+        nbytes = boxes.sizes[:, 0] * problem.itemsize
+        yield from copies_by_length(read, written, nbytes, "windows of contiguous words on both sides")
 
 
 # a clear, and what is inside

@@ -5,6 +5,7 @@ They are complete but for the buffers.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property, lru_cache
@@ -110,6 +111,15 @@ class BufferCopies:
     def __str__(self) -> str:
         sides = read_and_written(self.reads, self.writes)
         return f"{self.name} of {prefixed(self.nbytes)}{sides}, without a kernel: {self.reason}"
+
+
+def copies_by_length(
+    read: NDArray[np.int64], written: NDArray[np.int64], nbytes: NDArray[np.int64], reason: str
+) -> Iterator[BufferCopies]:
+    """Yields buffer copies between places, in bytes, together those of one length."""
+    for length in np.unique(nbytes).tolist():
+        alike = nbytes == length
+        yield BufferCopies(Places(read[alike]), Places(written[alike]), length, reason=reason)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from wgslice.layout import Layout
 from wgslice.plans.choose import OTHER, Reason
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import layers_of
-from wgslice.plans.problem import InContext, PlanContext, span_of
+from wgslice.plans.problem import NO_COPY_USAGE, InContext, PlanContext, span_of
 from wgslice.plans.profiles import FAILED
 from wgslice.plans.steps import BufferCopies, Places, Span
 from wgslice.plans.windows import Numbers, Windows, Winners
@@ -313,7 +313,7 @@ class WindowProblem(InContext):
         if windows.offsets is None:
             return "the offsets are in device memory"
         if not self.context.buffer_copies:
-            return "a buffer lacks usage COPY_SRC or COPY_DST"
+            return NO_COPY_USAGE
         if row.nbytes % WORD_NBYTES:
             return f"rows are {row.nbytes:,} bytes long, not a multiple of {WORD_NBYTES}"
         if self.against_line or windows.steps[row.axis] != 1:
