@@ -421,6 +421,13 @@ def test_a_mask_beyond_a_binding_is_copied_in_parts(
         assert len(recorded) > 1 == len(submitted)
         assert not any("gather" in plan.summary for plan in recorded)
         check_same(x.numpy(), expected)
+        y, z = (wg.asarray(each, device=device) for each in (array, values))
+
+        def copied(x: Any, v: Any, marks: Any, key: Any = key) -> None:
+            np.copyto(x[key], v[::-1].copy()[::-1], where=marks)  # of a tensor dropped before the submission
+
+        wg.capture(copied, x=x, v=v, marks=marks)(x=y, v=z, marks=marks)
+        check_same(y.numpy(), expected)
     one = wg.asarray(values[(0,) * len(shape)], device=device)
     x = wg.asarray(array, device=device)
     found: Any = np.where(wg.asarray(mask, device=device), one, x)

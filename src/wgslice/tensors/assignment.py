@@ -19,7 +19,7 @@ from wgslice.layout import Layout
 from wgslice.layout_rules import broadcast, once, without_leading_ones
 from wgslice.plans.index_strategies import masked_copy_at_once, masked_values_at_once
 from wgslice.plans.indexed import INDEX_NBYTES
-from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES
+from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.tensors.indexing import (
     MAX_SELECTIONS,
     cached_plan,
@@ -181,36 +181,21 @@ def copies_where(x: Placed, mask: BoundLayout, source: BoundLayout) -> list[Boun
     copy = cached_masked_copy(marks.layout.sizes, x.layout, read.layout, x.itemsize, x.device.limits)
     if copy is not None:
         return [BoundCopy(read, x.bound_layout, copy.planner, marks, cached_plan)]
-    sides = x.layout, source.layout
+    sides = x.layout, marks.layout, read.layout
     reaches = [
         (size - 1) * max(abs(side.strides[axis]) for side in sides) for axis, size in enumerate(x.shape)
     ]
     if not any(reaches):
         return None
     axis, found = reaches.index(max(reaches)), list[BoundCopy]()
-    for part in parts_of(x.shape[axis]):
-        written, marked, given = (along(side, axis, part) for side in (x.layout, mask.layout, source.layout))
-        some = Placed(x.device, x.memory, x.dtype, written)
-        copies = copies_where(some, mask._replace(layout=marked), source._replace(layout=given))
+    halves = [side.halves(axis) if side.sizes[axis] > 1 else (side, side) for side in sides]
+    for written, marked, given in zip(*halves, strict=True):
+        half = Placed(x.device, x.memory, x.dtype, written)
+        copies = copies_where(half, marks._replace(layout=marked), read._replace(layout=given))
         if copies is None:
             return None
         found += copies
     return found
-
-
-def parts_of(size: int) -> tuple[range, range]:
-    """Return both halves of some indices, of which the second begins at a whole vector of bytes if it can."""
-    middle = size // 2
-    middle -= middle % WIDEST_NBYTES if middle > WIDEST_NBYTES else 0
-    return range(middle), range(middle, size)
-
-
-def along(layout: Layout, axis: int, part: range) -> Layout:
-    """Return the part of a layout along an axis, or all of it where that has one index for all."""
-    indices: list[range | int] = [*map(range, layout.sizes)]
-    if layout.sizes[axis] > 1:
-        indices[axis] = part
-    return layout.select(indices)
 
 
 def apart(x: Placed, side: BoundLayout) -> BoundLayout:
