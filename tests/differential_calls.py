@@ -1,7 +1,8 @@
 """Random public calls of the installed wgslice, by number: `differential.py` runs this file in two versions.
 
 Reads lines of a first number and a count, and prints what each call gives: dtype, shape and digest of every
-result and of every tensor that it may have written, or the class of its error.
+result and of every tensor that it may have written, or the class of its error. It imports nothing of the
+tests, since the other version has its own.
 """
 
 from __future__ import annotations
@@ -210,7 +211,7 @@ def padded(rng: Random) -> Results:
     """A padded tensor."""
     x: Any = random_tensor(rng)
     mode = str(rng.choice(["constant", "edge", "reflect", "symmetric", "wrap"]))
-    found: Any = np.pad(x, rng.integers(0, 5, (x.ndim, 2)).tolist(), mode)  # type: ignore[call-overload]
+    found: Any = np.pad(x, rng.integers(0, 5, (x.ndim, 2)).tolist(), mode)  # type: ignore[call-overload]  # by NumPy's protocol
     return [found]
 
 

@@ -1,6 +1,6 @@
-"""Signatures of everything public; `signatures.txt` keeps those of the last version.
+"""Signatures of everything public, kept in `signatures.txt`, which may only grow.
 
-`python tests/signatures.py` writes that file anew, at each release.
+`python tests/signatures.py` keeps those that are new, and refuses to lose any.
 """
 
 from __future__ import annotations

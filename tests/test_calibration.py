@@ -190,8 +190,7 @@ def test_a_coarse_clock_finds_no_copy_that_takes_no_time(
 ) -> None:
     monkeypatch.setattr("wgslice.calibration.measure.perf_counter", lambda: perf_counter() // 1e-4 * 1e-4)
     monkeypatch.setattr("wgslice.calibration.measure.TUNED_ROUNDS", 3)
-    found = (measure_constants(device, lambda *_: None)["copy_s"] for _ in range(3))
-    assert any(copy_s > 1e-9 for copy_s in found)  # other work of the machine may hide one of them
+    assert measure_constants(device, lambda *_: None)["copy_s"] > 1e-9
     assert compare_constants(device) == {}
 
 

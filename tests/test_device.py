@@ -435,7 +435,7 @@ def test_request_async_of_a_name_makes_a_new_device() -> None:
     with pytest.raises(wg.NoAdapterError, match="no adapter has 'absent'"):
         asyncio.run(wg.Device.request_async("absent"))
     with pytest.raises(TypeError, match=r"^Device.request_async: adapter = 3"):
-        asyncio.run(wg.Device.request_async(3))  # type: ignore[arg-type]
+        asyncio.run(wg.Device.request_async(3))  # type: ignore[arg-type]  # as users may
 
 
 def test_small_uploads_wait_for_a_submission_but_few_of_them(device: wg.Device) -> None:

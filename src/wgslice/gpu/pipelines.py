@@ -370,7 +370,8 @@ class BufferPool:
 
 def max_reused_nbytes() -> int:
     """Return how many bytes a device keeps for reuse, from the environment variable WGSLICE_REUSED_MIB."""
-    return int(setting(VARIABLE, str(MAX_REUSED_MIB), r"\d+", "a number of MiB; 0 keeps no buffer")) << 20
+    rule = "a number of MiB; 0 keeps no buffer for reuse"
+    return int(setting(VARIABLE, str(MAX_REUSED_MIB), r"\d+", rule)) << 20
 
 
 def fewest_checks(adapter: Adapter) -> Checks:

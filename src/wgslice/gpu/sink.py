@@ -37,7 +37,7 @@ class Sink:
     runs = True  # whether calls do anything on the GPU
     makes_zeros = True  # whether a zeroed buffer costs no more than another
 
-    def create_buffer(self, device: Device, nbytes: int, *, zeroed: bool = True) -> Buffer:  # noqa: ARG002
+    def create_buffer(self, device: Device, nbytes: int, *, zeroed: bool = True) -> Buffer:  # noqa: ARG002 -- of Listing
         """Make a zeroed buffer for tensors of at least `nbytes`; listed calls rely on zeros if `zeroed`."""
         return leased(
             device.wgpu_device, device.new_buffer(checked_nbytes(device, nbytes), device.tensor_usages)
@@ -142,7 +142,7 @@ class Listing(Sink):
 
     def upload(
         self,
-        device: Device,  # noqa: ARG002
+        device: Device,  # noqa: ARG002 -- of what runs
         buffer: Buffer,
         data: NDArray[np.uint8],
         offset_nbytes: int = 0,
@@ -157,7 +157,7 @@ class Listing(Sink):
         self.add(ListedUpload(Place(buffer), data, kept=True))
         return buffer
 
-    def bind(self, device: Device, plan: Plan, places: Sequence[Place]) -> BoundPlan:  # noqa: ARG002
+    def bind(self, device: Device, plan: Plan, places: Sequence[Place]) -> BoundPlan:  # noqa: ARG002 -- of what runs
         """Return the plan without commands."""
         return BoundPlan(plan, places)
 

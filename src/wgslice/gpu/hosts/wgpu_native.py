@@ -75,7 +75,7 @@ class WgpuNative(WebGPU):
         count = self.checked.wgpuInstanceEnumerateAdapters(get_wgpu_instance(), options, found)
         return [self._wgpu_native.gpu._create_adapter(handle) for handle in found[0:count]]
 
-    def _wanted(self, adapter: Any, features: Collection[str]) -> dict[str, Any]:  # noqa: ARG002
+    def _wanted(self, adapter: Any, features: Collection[str]) -> dict[str, Any]:  # noqa: ARG002 -- all limits
         """Ask for no limits, which wgpu takes as all, with those that wgpu-native alone has."""
         return {"required_features": [*features]}
 
