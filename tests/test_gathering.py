@@ -452,6 +452,14 @@ def test_runs_are_looked_for_where_the_first_indices_have_some(device: wg.Device
     check_same(x[key].numpy(), array[key])
 
 
+def test_a_run_ends_where_the_next_index_goes_back(device: wg.Device) -> None:
+    array = random_bytes(40 * 4).view(np.float32)
+    x, key = wg.asarray(array, device=device), np.r_[10:20, 18:30, 30:20:-1, 3:39]
+    (plan,) = wg.explain(getitem, x, key).plans
+    after = run_on_gpu(device, forced(plan, RUNS), bits_of(array), bits_of(np.zeros_like(array[key])))
+    assert after[: 4 * key.size].tobytes() == array[key].tobytes()
+
+
 def bits_of(array: NDArray[Any]) -> NDArray[np.uint8]:
     """Its bytes, and zeros up to whole vectors."""
     data = np.frombuffer(array.tobytes(), np.uint8)
