@@ -12,15 +12,16 @@ from wgslice.plans.facade import (
     DROPPED,
     ENDS,
     WINDOWS,
+    Packing,
     PlanContext,
     SizedDispatch,
     SizedWindows,
     WindowDispatch,
     WindowProblem,
     Windows,
+    extraction,
     plan,
     sized_class,
-    sized_extraction,
 )
 from wgslice.plans.kernels import EXTRACTING, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.profiles import CostClass, Limits, windows_class
@@ -130,11 +131,12 @@ class SizedProbe(NamedTuple):
             4,
             True,
             None,
-            starts + self.ends,
-            np.stack([sizes[:, 1] + self.ends, np.ones(count, np.int64)], axis=1),
+            Packing(
+                starts + self.ends, np.stack([sizes[:, 1] + self.ends, np.ones(count, np.int64)], axis=1), 0
+            ),
         )
         batch = Layout.packed((count * (ROWS * (row + self.ends) + WIDEST_NBYTES),))
-        chosen = plan(sized_extraction(tensor, batch, self.width_nbytes, windows), limits)
+        chosen = plan(extraction(tensor, batch, self.width_nbytes, windows), limits)
         return next(
             step for step in chosen.steps if isinstance(step, SizedDispatch) and step.work == self.work
         )

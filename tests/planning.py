@@ -22,6 +22,7 @@ from wgslice.plans.facade import (
     PlanContext,
     Problem,
     Table,
+    Windows,
     copy_dispatches,
     copying,
     extraction,
@@ -183,7 +184,8 @@ def planned_extraction(
     shape = np.shape(offsets)
     filling = None if fill is None else repeated_bytes(fill, np.dtype(DTYPES[width]))
     table = OnGpu(shape, np.dtype("int32")) if on_gpu else offsets
-    windows = extracted_windows(table, source.sizes, sizes, strides, filling)
+    windows = extracted_windows(table, source.sizes, sizes, strides, filling, None, width)
+    assert isinstance(windows, Windows)
     context["table"] = Table(Layout.packed(shape), 4) if on_gpu else None
     batch = target or Layout.packed((len(offsets), *windows.sizes))
     return planned(extraction(source, batch, width, windows), known, context)
@@ -257,6 +259,7 @@ def planned_by_kernel(
 def disjoint_sets(offsets: Any, sizes: Sequence[int], shape: tuple[int, ...]) -> list[list[int]]:
     """The windows that are inserted together, set after set, where windows overlap."""
     windows = inserted_windows(offsets, (len(offsets), *sizes), shape, None)
+    assert isinstance(windows, Windows)
     found = layers_of(windows, windows.numbers)
     assert found is not None
     return [each.tolist() for each in found]

@@ -47,6 +47,7 @@ from trials import Trial, of_the_tier
 
 import wgslice as wg
 from wgslice.layout import Layout
+from wgslice.operators.windows_arguments import MAX_PREPARED_VALUES
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 
@@ -825,8 +826,10 @@ def test_tables_are_forgotten_with_their_plans(device: wg.Device) -> None:
     x = wg.asarray(np.zeros((50, 100), np.uint8), device=device)
     gc.collect()
     before = len(device.pipelines.tables)
+    offsets, directions = (np.tile(pair, (5_000, 1)) for pair in ([[0, 0], [1, 1]], [[1, 1], [1, -1]]))
+    assert offsets.size > MAX_PREPARED_VALUES  # plans of fewer are kept
     for _ in range(5):
-        wg.extract_windows(x, [[0, 0], [1, 1]], (5, 70), [[1, 1], [1, -1]])
+        wg.extract_windows(x, offsets, (5, 70), directions)
     gc.collect()
     assert len(device.pipelines.tables) == before
 

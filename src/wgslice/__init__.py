@@ -25,7 +25,7 @@ from wgslice.operators.compiled_textures import CompiledTextureCopy, FromTexture
 from wgslice.operators.explain import Explanation, explain
 from wgslice.operators.extract_windows import ExtractWindows, extract_windows
 from wgslice.operators.insert_windows import InsertWindows, insert_windows
-from wgslice.operators.sized_windows import pad_windows, unpad_windows
+from wgslice.operators.padding import pad_windows, unpad_windows
 from wgslice.operators.slice1 import Slice, Slice1, SliceGrad, slice, slice1, slice_grad
 from wgslice.operators.textures import copy_to_texture, from_texture, map_texture
 from wgslice.operators.windows_arguments import tile_offsets

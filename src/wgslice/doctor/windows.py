@@ -12,19 +12,22 @@ from numpy.typing import NDArray
 
 from wgslice.doctor.trials import FILL, NONE, Bytes, Elements, Expected, Moves, Trial, elements_of, trial_of
 from wgslice.layout import Layout
-from wgslice.operators import sized_windows
-from wgslice.operators.sized_windows import packed_windows
-from wgslice.operators.windows_arguments import OnGpu, extracted_windows, inserted_windows
+from wgslice.operators.windows_arguments import (
+    OnGpu,
+    Outside,
+    extracted_windows,
+    inserted_windows,
+    packed_windows,
+)
 from wgslice.plans.choose import Step
 from wgslice.plans.facade import (
     Table,
     WindowDispatch,
+    Windows,
     every,
     extraction,
     insertion,
     plan,
-    sized_extraction,
-    sized_insertion,
     with_steps,
 )
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
@@ -121,7 +124,8 @@ class WindowsCase:
         offsets: NDArray[np.int64] | OnGpu = self.offsets
         if table is not None:
             offsets = OnGpu(self.offsets.shape, np.dtype(self.offset_dtype))
-        windows = extracted_windows(offsets, sizes, extents, self.strides, fill)
+        windows = extracted_windows(offsets, sizes, extents, self.strides, fill, None, self.width)
+        assert isinstance(windows, Windows)
         windows = replace(windows, indices=self.from_end)
         return plan(extraction(self.picture, self.batch, self.width, windows), limits, table=table)
 
@@ -291,17 +295,14 @@ class SizedCase:
         packing, sizes = packed_windows(self.sizes, self.width), self.picture.sizes
         batch = Layout.packed((packing.size,), self.skip)
         if self.inserts:
-            windows = sized_windows.sized_insertion(
-                offsets, self.sizes, sizes, self.strides, "drop" if self.outside else None, packing
-            )
+            outside: Outside | None = "drop" if self.outside else None
+            windows = inserted_windows(offsets, self.sizes, sizes, self.strides, outside, packing)
             overlap = "refuse" if table is None else "disjoint"
-            asked = sized_insertion(batch, self.picture, self.width, windows, overlap)
+            asked = insertion(batch, self.picture, self.width, windows, overlap)
         else:
             fill = bytes([FILL]) * WIDEST_NBYTES if self.outside else None
-            windows = sized_windows.sized_extraction(
-                offsets, sizes, self.extents, self.strides, fill, None, self.width
-            )
-            asked = sized_extraction(self.picture, batch, self.width, windows)
+            windows = extracted_windows(offsets, sizes, self.extents, self.strides, fill, None, self.width)
+            asked = extraction(self.picture, batch, self.width, windows)
         own = dict(every(plan(asked, limits, table=table))).get(Kernel.SIZED_WINDOWS.value)
         if own is None:
             return None

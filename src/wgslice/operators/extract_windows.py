@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -12,24 +12,25 @@ from numpy.typing import ArrayLike, NDArray
 from wgslice.arguments import Integers
 from wgslice.errors import named, public
 from wgslice.gpu.device import Device
-from wgslice.gpu.recording import BoundCopy, run_copy
-from wgslice.layout_rules import unsqueezed
+from wgslice.gpu.recording import BoundCopy, planned_anew, run_copy
 from wgslice.operators.binding import TensorDesc, check_descs, output_for
 from wgslice.operators.compiled import CompiledOperator, Descriptor
-from wgslice.operators.sized_windows import are_per_window, extract_sized, packed_desc, sized_extraction
+from wgslice.operators.window_lists import by_buffer, checked_outputs, packed_desc, packed_output
 from wgslice.operators.windows_arguments import (
-    OnGpu,
+    AnyWindows,
+    bound_offsets,
     cached_by_value,
     extracted_windows,
+    given_integers,
+    given_offsets,
+    given_sizes,
     repeated_bytes,
     with_a_dimension,
 )
 from wgslice.plans.plan import Planner
 from wgslice.plans.sized import SizedWindows
-from wgslice.plans.sized_strategies import extract_sized_planner
-from wgslice.plans.window_strategies import extract_windows_planner
-from wgslice.plans.windows import Windows
-from wgslice.tensors.placed import check_tensor
+from wgslice.plans.sized_strategies import extraction_planner
+from wgslice.tensors.placed import check_tensor, viewed
 from wgslice.tensors.tensor import Tensor
 
 
@@ -74,7 +75,7 @@ class ExtractWindows(Descriptor):
     input: TensorDesc
     output: TensorDesc
     offsets: TensorDesc | NDArray[np.int32]
-    windows: Windows | SizedWindows
+    windows: AnyWindows
     planner: Planner
 
     def __init__(
@@ -91,36 +92,27 @@ class ExtractWindows(Descriptor):
         with named("ExtractWindows"):
             check_descs(input=input)
             filled = None if fill is None else repeated_bytes(fill, input.dtype)
-            table = OnGpu(offsets.sizes, offsets.dtype) if isinstance(offsets, TensorDesc) else offsets
-            arguments: tuple[Any, ...] = table, input.sizes, sizes, strides, filled, outside
-            windows: Windows | SizedWindows
-            if are_per_window(sizes):
-                windows = sized_extraction(*(*arguments, input.dtype.itemsize))
-                planner = extract_sized_planner(windows)
-                output = packed_desc("output", output, input.dtype, windows.sizes)
+            arguments = sizes, strides, filled, outside, input.dtype.itemsize
+            windows = extracted_windows(given_offsets(offsets), input.sizes, *arguments)
+            if isinstance(windows, SizedWindows):
+                output = packed_desc("output", output, input.dtype, windows.packing)
             else:
                 check_descs(output=output)
                 assert output is not None
-                windows = extracted_windows(*arguments)
-                planner = extract_windows_planner(windows)
                 expected = windows.count, *windows.sizes[: input.layout.rank]
                 if output.sizes != expected:
                     raise ValueError(f"output sizes {output.sizes}: must be {expected}, windows first")
             known = offsets if isinstance(offsets, TensorDesc) else windows.offsets
-            self._hold(input, output, offsets=known, windows=windows, planner=planner)
+            self._hold(input, output, offsets=known, windows=windows, planner=extraction_planner(windows))
 
     @property
     def output_offsets(self) -> NDArray[np.int64] | None:
         """The first element of each window in the packed output, if windows have sizes of their own."""
-        return self.windows.starts if isinstance(self.windows, SizedWindows) else None
+        return self.windows.packing.starts if isinstance(self.windows, SizedWindows) else None
 
     def planned(self, device: Device) -> CompiledOperator:
         """Return the operator with its plan for `device`, without pipelines."""
-        source, target = self.input.layout, self.output.layout
-        if not isinstance(self.windows, SizedWindows):
-            source, target = with_a_dimension(source, target)
-        elif not source.rank:
-            source = unsqueezed(source, [0])
+        source, target = with_a_dimension(self.windows, self.input.layout, self.output.layout)
         sides = self.input, self.output, source
         return CompiledOperator(
             device, "ExtractWindows", *sides, self.planner, target=target, offsets=self.offsets
@@ -233,21 +225,50 @@ def extract_windows(
     """
     check_tensor("x", x)
     filled = None if fill is None else repeated_bytes(fill, x.dtype)
-    table = OnGpu(offsets.shape, offsets.dtype) if isinstance(offsets, Tensor) else offsets
-    if are_per_window(sizes):
-        return extract_sized(x, offsets, sizes, strides, filled, outside, out)
-    windows, planner, planning = prepared_extraction(table, x.shape, sizes, strides, filled, outside)
-    on_gpu = offsets.bound_layout if isinstance(offsets, Tensor) and windows.offsets is None else None
-    expected = windows.count, *windows.sizes[: x.ndim]
-    output = output_for(x, expected, out, behind=", windows first", zeroed=False)
-    source, target = (x, output) if x.ndim else (x[None], output[:, None])
-    written = target.bound_layout._replace(fresh=out is None)
-    run_copy(x.device, BoundCopy(source.bound_layout, written, planner, on_gpu, planning))
-    return output
+    arguments = given_sizes(sizes), given_integers("strides", strides), filled, outside, x.itemsize
+    windows, planner, planning = prepared_extraction(given_offsets(offsets), x.shape, *arguments)
+    if isinstance(windows, SizedWindows):
+        if not (out is None or isinstance(out, Tensor)):
+            return extracted_to(list(out), x, offsets, windows)
+        output = packed_output(x, windows.packing.size, out)
+    else:
+        expected = windows.count, *windows.sizes[: x.ndim]
+        output = output_for(x, expected, out, behind=", windows first", zeroed=False)
+    source, target = with_a_dimension(windows, x.layout, output.layout)
+    read = x.bound_layout._replace(layout=source)
+    written = output.bound_layout._replace(layout=target, fresh=out is None)
+    run_copy(x.device, BoundCopy(read, written, planner, bound_offsets(offsets, windows), planning))
+    if not isinstance(windows, SizedWindows):
+        return output
+    layouts = windows.layouts if x.ndim else [layout.select([0]) for layout in windows.layouts]
+    return [viewed(output, layout.shifted(output.layout.offset)) for layout in layouts]
 
 
 @cached_by_value
-def prepared_extraction(*arguments: Any) -> tuple[Windows, Planner]:
+def prepared_extraction(*arguments: Any) -> tuple[AnyWindows, Planner]:
     """Return the windows of the arguments of `extracted_windows`, and the planner of their extraction."""
     windows = extracted_windows(*arguments)
-    return windows, extract_windows_planner(windows)
+    return windows, extraction_planner(windows)
+
+
+def extracted_to(
+    out: list[Any], x: Tensor, offsets: ArrayLike | Tensor, windows: SizedWindows
+) -> list[Tensor]:
+    """Copy windows of different sizes to a tensor each."""
+    outputs = checked_outputs(x.dtype, out, windows.sizes[:, : x.ndim])
+    whole, on_gpu = x if x.ndim else x[None], bound_offsets(offsets, windows)
+    source = whole.bound_layout
+    buffers = by_buffer(outputs)
+    if len(buffers) > 1:  # one submission for each, of which an earlier one could overwrite what is read
+        overwritten = {id(target.buffer) for _, target, _ in buffers}
+        if id(source.buffer) in overwritten:
+            source = whole.copy().bound_layout
+        if on_gpu is not None and isinstance(offsets, Tensor) and id(on_gpu.buffer) in overwritten:
+            on_gpu = offsets.copy().bound_layout
+    for numbers, target, packing in buffers:
+        among = np.isin(np.arange(len(outputs)), numbers)
+        extents = np.where(among[:, None], windows.extents, 0)
+        places = packing if x.ndim else packing._replace(strides=np.ones_like(extents))
+        some = replace(windows, extents=extents, packing=places)
+        run_copy(x.device, BoundCopy(source, target, extraction_planner(some), on_gpu, planned_anew))
+    return outputs

@@ -12,32 +12,27 @@ from numpy.typing import ArrayLike, NDArray
 
 from wgslice.errors import named, public
 from wgslice.gpu.device import Device
-from wgslice.gpu.recording import BoundCopy, run_copy
-from wgslice.layout_rules import unsqueezed
+from wgslice.gpu.recording import BoundCopy, BoundLayout, run_copy
 from wgslice.operators.binding import TensorDesc, check_descs
 from wgslice.operators.compiled import CompiledOperator, Descriptor
-from wgslice.operators.sized_windows import (
-    insert_sized,
-    listed_windows,
-    offsets_shape,
-    packed_desc,
-    packed_windows,
-    sized_insertion,
-    sizes_table,
-)
+from wgslice.operators.window_lists import checked_windows, gathered, packed_desc
 from wgslice.operators.windows_arguments import (
-    OnGpu,
+    AnyWindows,
     Outside,
+    Table,
+    bound_offsets,
     cached_by_value,
+    given_integers,
+    given_offsets,
     inserted_windows,
+    packed_windows,
+    sizes_table,
     with_a_dimension,
 )
-from wgslice.plans.overlaps import Overlap, insertion_of, kept_overlap
+from wgslice.plans.overlaps import Overlap, kept_overlap
 from wgslice.plans.plan import Planner
-from wgslice.plans.sized import SizedWindows
-from wgslice.plans.sized_strategies import insert_sized_planner
-from wgslice.plans.window_strategies import insert_windows_planner
-from wgslice.plans.windows import Windows
+from wgslice.plans.sized import Packing, SizedWindows
+from wgslice.plans.sized_strategies import insertion_planner
 from wgslice.tensors.placed import as_copied, check_destination, check_of_numbers, check_tensor, uploaded
 from wgslice.tensors.tensor import Tensor
 
@@ -86,7 +81,7 @@ class InsertWindows(Descriptor):
     output: TensorDesc
     offsets: TensorDesc | NDArray[np.int32]
     planner: Planner
-    windows: Windows | SizedWindows
+    windows: AnyWindows
 
     def __init__(
         self,
@@ -102,34 +97,27 @@ class InsertWindows(Descriptor):
         with named("InsertWindows"):
             check_descs(output=output)
             rule = kept_overlap(overlap, output.dtype.itemsize)
-            table = OnGpu(offsets.sizes, offsets.dtype) if isinstance(offsets, TensorDesc) else offsets
-            windows: Windows | SizedWindows
+            table, packing, kept = given_offsets(offsets), None, None
             if sizes is not None:
-                kept = sizes_table(sizes, offsets_shape(table))
-                input = packed_desc("input", input, output.dtype, kept)
+                kept = sizes_table(sizes, table.shape)
                 packing = packed_windows(kept, output.dtype.itemsize)
-                windows = sized_insertion(table, kept, output.sizes, strides, outside, packing)
-                planner = insert_sized_planner(windows, output.sizes or (1,), rule)
-            else:
-                check_descs(input=input)
-                assert input is not None
-                windows = inserted_windows(table, input.sizes, output.sizes, strides, outside)
-                planner = insert_windows_planner(insertion_of(windows, output.sizes, rule))
+                input = packed_desc("input", input, output.dtype, packing)
+            check_descs(input=input)
+            assert input is not None
+            given = input.sizes if kept is None else kept
+            windows = inserted_windows(table, given, output.sizes, strides, outside, packing)
+            planner = insertion_planner(windows, output.sizes, rule)
             known = offsets if isinstance(offsets, TensorDesc) else windows.offsets
             self._hold(input, output, offsets=known, planner=planner, windows=windows)
 
     @property
     def input_offsets(self) -> NDArray[np.int64] | None:
         """The first element of each window in the packed input, if windows have sizes of their own."""
-        return self.windows.starts if isinstance(self.windows, SizedWindows) else None
+        return self.windows.packing.starts if isinstance(self.windows, SizedWindows) else None
 
     def planned(self, device: Device) -> CompiledOperator:
         """Return the operator with its plan for `device`, without pipelines."""
-        target, source = self.output.layout, self.input.layout
-        if not isinstance(self.windows, SizedWindows):
-            target, source = with_a_dimension(target, source)
-        elif not target.rank:
-            target = unsqueezed(target, [0])
+        target, source = with_a_dimension(self.windows, self.output.layout, self.input.layout)
         sides = self.input, self.output, source
         return CompiledOperator(
             device,
@@ -231,29 +219,79 @@ def insert_windows(
     array([7, 6, 5, 4, 8, 9, 9, 2, 3, 0])
     """
     listed = listed_windows(windows)
-    if listed is not None:
-        check_tensor("x", x)
-        insert_sized(x, offsets, listed, strides, kept_overlap(overlap, x.itemsize), outside)
-        return
-    check_order(x, offsets, windows)
+    if listed is None:
+        check_order(x, offsets, windows)
     check_tensor("x", x)
+    if listed is not None:
+        insert_listed(x, offsets, listed, strides, overlap, outside)
+        return
     given = windows if isinstance(windows, Tensor) else as_copied(windows, x.dtype)
     check_destination(x, given.dtype)
-    table = OnGpu(offsets.shape, offsets.dtype) if isinstance(offsets, Tensor) else offsets
-    rule = kept_overlap(overlap, x.itemsize)
-    boxes, planner, planning = prepared_insertion(rule, table, given.shape, x.shape, strides, outside)
-    on_gpu = offsets.bound_layout if isinstance(offsets, Tensor) and boxes.offsets is None else None
-    batch, target = (given, x) if x.ndim else (given[:, None], x[None])
-    source = batch.bound_layout if isinstance(batch, Tensor) else uploaded(x.device, batch)
-    run_copy(x.device, BoundCopy(source, target.bound_layout, planner, on_gpu, planning))
+    insert_placed(x, offsets, given, given.shape, strides, overlap, outside)
+
+
+def insert_listed(
+    x: Tensor,
+    offsets: ArrayLike | Tensor,
+    windows: list[Any],
+    strides: ArrayLike | None,
+    overlap: Overlap,
+    outside: Outside | None,
+) -> None:
+    """Write windows of a list into a tensor."""
+    listed = checked_windows(x, windows)
+    sizes = np.array([each.shape for each in listed], np.int64).reshape(len(listed), x.ndim)
+    source, packing = gathered(x.device, x.dtype, listed, sizes)
+    insert_placed(x, offsets, source, sizes, strides, overlap, outside, packing)
+
+
+def insert_placed(
+    x: Tensor,
+    offsets: ArrayLike | Tensor,
+    windows: Tensor | NDArray[Any] | BoundLayout,
+    sizes: tuple[int, ...] | Table,
+    strides: ArrayLike | None,
+    overlap: Overlap,
+    outside: Outside | None,
+    packing: Packing | None = None,
+) -> None:
+    """Write a batch of windows, or those at places of a buffer, into a tensor."""
+    rule, directions = kept_overlap(overlap, x.itemsize), given_integers("strides", strides)
+    arguments = given_offsets(offsets), sizes, x.shape, directions, outside, *(packing or ())[:2]
+    boxes, planner, planning = prepared_insertion(rule, *arguments)
+    source = windows.bound_layout if isinstance(windows, Tensor) else windows
+    if isinstance(source, np.ndarray):
+        source = uploaded(x.device, source)
+    target, batch = with_a_dimension(boxes, x.layout, source.layout)
+    sides = source._replace(layout=batch), x.bound_layout._replace(layout=target)
+    run_copy(x.device, BoundCopy(*sides, planner, bound_offsets(offsets, boxes), planning))
 
 
 @cached_by_value
-def prepared_insertion(overlap: str, *arguments: Any) -> tuple[Windows, Planner]:
-    """Return the windows of the arguments of `inserted_windows`, and the planner of their insertion."""
-    windows = inserted_windows(*arguments)
-    tensor_sizes = arguments[2]
-    return windows, insert_windows_planner(insertion_of(windows, tensor_sizes, overlap))
+def prepared_insertion(
+    overlap: str,
+    offsets: Any,
+    sizes: tuple[int, ...] | Table,
+    tensor_sizes: tuple[int, ...],
+    strides: Any,
+    outside: Outside | None,
+    *places: Table,
+) -> tuple[AnyWindows, Planner]:
+    """Return windows, at `places` in a buffer if they have sizes of their own, and their planner."""
+    packing = Packing(places[0], places[1], 0) if places else None
+    windows = inserted_windows(offsets, sizes, tensor_sizes, strides, outside, packing)
+    return windows, insertion_planner(windows, tensor_sizes, overlap)
+
+
+def listed_windows(windows: Any) -> list[Any] | None:
+    """Return windows in a list of tensors, or of arrays of different shapes; None if they are a batch."""
+    if not isinstance(windows, list | tuple):
+        return None
+    if not windows or any(isinstance(each, Tensor) for each in windows):
+        return list(windows)
+    if all(np.ndim(each) == 0 for each in windows) or len({np.shape(each) for each in windows}) < 2:
+        return None
+    return [np.asarray(each) for each in windows]
 
 
 def check_order(x: object, offsets: object, windows: object) -> None:

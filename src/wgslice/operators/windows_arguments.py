@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from math import prod
-from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,14 +24,19 @@ from wgslice.arguments import (
 )
 from wgslice.dtypes import DType
 from wgslice.errors import WindowError, fitted, named
-from wgslice.gpu.recording import Planning, plan_between
+from wgslice.gpu.recording import BoundLayout, Planning, plan_between
 from wgslice.layout import Layout
 from wgslice.layout_rules import unsqueezed
+from wgslice.operators.binding import TensorDesc
 from wgslice.plans.copy import plan_anew
+from wgslice.plans.kernels import WIDEST_NBYTES
 from wgslice.plans.plan import Planner
+from wgslice.plans.sized import Packing, SizedWindows
 from wgslice.plans.windows import DROPPED, Windows
-from wgslice.tensors.placed import as_assigned, check_of_numbers
+from wgslice.tensors.placed import Placed, as_assigned, check_of_numbers
 
+Table: TypeAlias = NDArray[np.int64]
+AnyWindows: TypeAlias = Windows | SizedWindows
 SomeWindows = TypeVar("SomeWindows")
 Outside: TypeAlias = Literal["refuse", "clamp", "drop"]
 
@@ -41,6 +46,17 @@ class OnGpu(NamedTuple):
 
     shape: tuple[int, ...]
     dtype: DType
+
+
+def packed_windows(sizes: Table, itemsize: int) -> Packing:
+    """Return the places of windows of some sizes, (B, rank), in a packed buffer."""
+    unit = WIDEST_NBYTES // itemsize
+    stops = np.cumsum(-(-sizes.prod(axis=1) // unit) * unit)
+    strides = np.ones_like(sizes)
+    for axis in range(sizes.shape[1] - 2, -1, -1):
+        strides[:, axis] = strides[:, axis + 1] * sizes[:, axis + 1]
+    starts = np.concatenate([[0], stops[:-1]])[: len(sizes)]
+    return Packing(starts, strides, int(stops[-1]) if len(stops) else 0)
 
 
 class Prepared(NamedTuple, Generic[SomeWindows]):
@@ -74,6 +90,30 @@ def cached_by_value(
     return prepared
 
 
+def given_offsets(offsets: ArrayLike | Placed | TensorDesc) -> Table | OnGpu:
+    """Return offsets on the host as an array, whose content caches compare, or what is known of others."""
+    if isinstance(offsets, Placed):
+        return OnGpu(offsets.shape, offsets.dtype)
+    if isinstance(offsets, TensorDesc):
+        return OnGpu(offsets.sizes, offsets.dtype)
+    return integer_array("offsets", offsets)
+
+
+def given_integers(name: str, values: ArrayLike | None) -> Table | None:
+    """Return an argument of integers as an array, whose content caches compare."""
+    return None if values is None else integer_array(name, values)
+
+
+def given_sizes(sizes: Any) -> tuple[int, ...] | Table:
+    """Return the sizes of all windows, or an array of those of each, whose content caches compare."""
+    return integer_array("sizes", sizes) if are_per_window(sizes) else integers("sizes", sizes)
+
+
+def bound_offsets(offsets: Any, windows: AnyWindows) -> BoundLayout | None:
+    """Return the layout of offsets in a tensor, unless windows need none."""
+    return offsets.bound_layout if isinstance(offsets, Placed) and windows.offsets is None else None
+
+
 EXTRACTING: dict[str, str] = {  # remedies by the values of `outside`
     "refuse": "move it",
     "clamp": 'outside="clamp" moves it inside',
@@ -96,59 +136,111 @@ def repeated_bytes(value: Any, dtype: DType, name: str = "fill") -> bytes:
 def extracted_windows(
     offsets: ArrayLike | OnGpu,
     input_sizes: tuple[int, ...],
-    sizes: Integers,
+    sizes: Integers | ArrayLike,
     strides: ArrayLike | None,
     fill: bytes | None,
-    outside: Outside | None = None,
-) -> Windows:
-    """Return checked windows of an input; device-resident offsets are not checked."""
+    outside: Outside | None,
+    itemsize: int,
+) -> AnyWindows:
+    """Return checked windows of an input, packed in their batch; device-resident offsets are not checked."""
     rule = checked_outside(outside, EXTRACTING, known=not isinstance(offsets, OnGpu), filled=fill is not None)
     table = offsets_table("the input", input_sizes, offsets)
-    rank = len(input_sizes)
-    extents = integers("sizes", sizes)
-    if len(extents) != rank:
-        raise WindowError(f"{len(extents)} sizes for an input of rank {rank}: must be one for each dimension")
-    anywhere = fill is not None or 0 in extents
-    for axis, (extent, size) in enumerate(zip(extents, input_sizes, strict=True)):
-        most = I32_MAX if anywhere else size
-        if not 0 <= extent <= most:
-            bound = most if anywhere else f"the input's size, {most}"
-            raise WindowError(f"sizes[{axis}] = {extent}: must be 0 to {bound}")
+    extents = window_extents(sizes, table.shape)
+    anywhere = have_none(extents) | (fill is not None)
+    most = np.where(anywhere, I32_MAX, np.array(input_sizes, np.int64))
+    for place in places_of((extents < 0) | (extents > most)):
+        bound = "" if anywhere[place[:-1]] else "the input's size, "
+        raise WindowError(f"sizes{indexed(place)} = {extents[place]}: must be 0 to {bound}{most[place]}")
     steps, flips = checked_strides(strides, table.shape)
-    return placed_windows(table, extents, steps, flips, input_sizes, rule, fill, "the input")
+    extents = extents.astype(np.int64)
+    each = 1 + (extents - 1) // np.array(steps, np.int64)
+    packing = packed_windows(each, itemsize) if extents.ndim == 2 else None
+    return placed_windows(table, extents, steps, flips, input_sizes, rule, fill, "the input", packing)
 
 
 def inserted_windows(
     offsets: ArrayLike | OnGpu,
-    batch_sizes: tuple[int, ...],
+    window_sizes: tuple[int, ...] | Table,
     tensor_sizes: tuple[int, ...],
     strides: ArrayLike | None,
     outside: Outside | None = None,
-) -> Windows:
-    """Return checked windows of a batch `(B, ...)` to be inserted into a tensor."""
+    packing: Packing | None = None,
+) -> AnyWindows:
+    """Return checked windows to insert into a tensor: of a batch of sizes `(B, ...)`, or each packed."""
     rule = checked_outside(outside, INSERTING, known=not isinstance(offsets, OnGpu))
     table = offsets_table("x", tensor_sizes, offsets)
-    rank, count = len(tensor_sizes), table.shape[0]
-    if len(batch_sizes) != rank + 1 or batch_sizes[0] != count:
+    count, rank = table.shape
+    if packing is None and (len(window_sizes) != rank + 1 or window_sizes[0] != count):
         raise ValueError(
-            f"windows have sizes {batch_sizes}: must be ({count}, ...), one window of rank {rank} for each "
+            f"windows have sizes {window_sizes}: must be ({count}, ...), one window of rank {rank} for each "
             "of the offsets"
         )
+    sizes = np.array(window_sizes if packing else window_sizes[1:], np.int64)
+    if packing and sizes.shape != table.shape:
+        raise ValueError(
+            f"{len(sizes)} windows of rank {sizes.shape[1]}: must be {count} of rank {rank}, one for each of "
+            "the offsets"
+        )
     steps, flips = checked_strides(strides, table.shape)
-    extents = tuple(max((size - 1) * step + 1, 0) for size, step in zip(batch_sizes[1:], steps, strict=True))
-    anywhere = rule == "drop" or 0 in batch_sizes
-    for axis, (extent, size) in enumerate(zip(extents, tensor_sizes, strict=True)):
-        most, remedy = (I32_MAX, "") if anywhere else (size, f", the size of x; {INSERTING['drop']}")
-        if extent > most:
-            raise WindowError(
-                f"windows have extent {extent} in dimension {axis}, {batch_sizes[axis + 1]} elements in "
-                f"steps of {steps[axis]}: must be at most {most}{remedy}"
-            )
+    extents = np.maximum((sizes - 1) * np.array(steps, np.int64) + 1, 0)
+    anywhere = have_none(extents) | (rule == "drop") | (count == 0)
+    most = np.where(anywhere, I32_MAX, np.array(tensor_sizes, np.int64))
+    for place in places_of(extents > most):
+        of_one = f"windows{indexed(place[:-1])} " + ("has" if packing else "have")
+        remedy = "" if anywhere[place[:-1]] else f", the size of x; {INSERTING['drop']}"
+        raise WindowError(
+            f"{of_one} extent {extents[place]} in dimension {place[-1]}, {sizes[place]} elements in steps of "
+            f"{steps[place[-1]]}: must be at most {most[place]}{remedy}"
+        )
     fill = DROPPED if rule == "drop" else None
-    return placed_windows(table, extents, steps, flips, tensor_sizes, rule, fill, "x")
+    return placed_windows(table, extents, steps, flips, tensor_sizes, rule, fill, "x", packing)
 
 
-def offsets_table(name: str, sizes: tuple[int, ...], offsets: ArrayLike | OnGpu) -> NDArray[np.int64] | OnGpu:
+def window_extents(sizes: Integers | ArrayLike, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return the sizes of all windows, (rank,), or of each, (B, rank); Python integers may be of any size."""
+    if are_per_window(sizes):
+        return sizes_table(sizes, shape)
+    extents = integers("sizes", cast("Integers", sizes))
+    if len(extents) != shape[1]:
+        raise WindowError(
+            f"{len(extents)} sizes for an input of rank {shape[1]}: must be one for each dimension"
+        )
+    return np.array(extents, object)
+
+
+def are_per_window(sizes: Any) -> bool:
+    """Whether sizes are of shape (B, rank)."""
+    if isinstance(sizes, np.ndarray):
+        return sizes.ndim == 2
+    return isinstance(sizes, Sequence) and any(np.ndim(each) for each in sizes)
+
+
+def sizes_table(sizes: Any, shape: tuple[int, ...]) -> Table:
+    """Return sizes per window as a table of the shape of the offsets."""
+    table = integer_array("sizes", sizes)
+    if table.shape != shape:
+        raise ValueError(
+            f"sizes have shape {table.shape}: must be {shape}, as offsets, or one size for each dimension"
+        )
+    return table
+
+
+def have_none(extents: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return whether windows have no elements, of all, (1,), or of each, (B, 1): these may be anywhere."""
+    return np.asarray((extents == 0).any(axis=-1, keepdims=True), np.bool_)
+
+
+def places_of(wrong: NDArray[np.bool_]) -> Iterator[tuple[int, ...]]:
+    """Yield the indices of wrong values, in order."""
+    yield from map(tuple, np.argwhere(wrong).tolist())
+
+
+def indexed(place: Iterable[int]) -> str:
+    """Return indices as they are printed behind a name."""
+    return "".join(f"[{index}]" for index in place)
+
+
+def offsets_table(name: str, sizes: tuple[int, ...], offsets: ArrayLike | OnGpu) -> Table | OnGpu:
     """Return the offsets of windows as a table `(B, rank)`, on the host or device-resident."""
     table = offsets if isinstance(offsets, OnGpu) else integer_array("offsets", offsets)
     if isinstance(table, OnGpu) and (table.dtype.kind not in "iu" or table.dtype.itemsize > 8):
@@ -165,53 +257,63 @@ def offsets_table(name: str, sizes: tuple[int, ...], offsets: ArrayLike | OnGpu)
 
 
 def placed_windows(
-    table: NDArray[np.int64] | OnGpu,
-    extents: tuple[int, ...],
+    table: Table | OnGpu,
+    extents: Table,
     steps: tuple[int, ...],
     flips: NDArray[np.uint32],
     sizes: tuple[int, ...],
     rule: str,
     fill: bytes | None,
     name: str,
-) -> Windows:
+    packing: Packing | None,
+) -> AnyWindows:
     """Return windows with the rule for out-of-bounds ones applied to offsets on the host."""
     if not sizes:  # rank 0: as one dimension of one element
-        table, extents, steps, sizes = np.zeros((len(flips), 1), np.int64), (1,), (1,), (1,)
+        table, steps, sizes = np.zeros((len(flips), 1), np.int64), (1,), (1,)
+        extents = np.ones((*extents.shape[:-1], 1), np.int64)
+        packing = packing and packing._replace(strides=extents)
+    known, nbytes, signed = None, 4, True
     if isinstance(table, OnGpu):  # without a fill the kernels clamp them
-        return Windows(extents, steps, flips, None, table.dtype.itemsize, table.dtype.kind == "i", fill)
-    if 0 in extents:  # windows without elements may be anywhere
-        table, rule = np.zeros_like(table), "clamp"
-    highest = np.subtract(sizes, extents, dtype=np.int64)
-    leaving = (table < 0) | (table > highest)
-    if rule == "refuse":
-        check_inside(leaving, table, np.broadcast_to(extents, table.shape), sizes, name)
-    clamped = rule == "clamp"
-    known = np.clip(table, *((0, highest) if clamped else (I32_MIN, I32_MAX))).astype(np.int32)
-    return Windows(extents, steps, flips, known, 4, True, fill if leaving.any() and not clamped else None)
+        nbytes, signed = table.dtype.itemsize, table.dtype.kind == "i"
+    else:
+        empty, highest = have_none(extents), np.array(sizes, np.int64) - extents
+        leaving = (table < 0) | (table > highest)
+        if empty.any():
+            leaving, table = leaving & ~empty, np.where(empty, 0, table)
+        if rule == "refuse":
+            check_inside(leaving, table, np.broadcast_to(extents, table.shape), sizes, name)
+        bounds = (0, np.maximum(highest, 0)) if rule == "clamp" else (I32_MIN, I32_MAX)
+        known = np.clip(table, *bounds).astype(np.int32)
+        fill = fill if leaving.any() and rule != "clamp" else None
+    placed = steps, flips, known, nbytes, signed, fill
+    if packing is None:
+        return Windows(tuple(extents.tolist()), *placed)
+    return SizedWindows(extents, *placed, packing)
 
 
 def check_inside(
     leaving: NDArray[np.bool_],
-    table: NDArray[np.int64],
-    extents: NDArray[np.int64],
+    table: Table,
+    extents: Table,
     sizes: tuple[int, ...],
     name: str,
 ) -> None:
     """Raise WindowError for the first window that leaves a tensor, called `name`, of these sizes."""
-    if not leaving.any():
-        return
-    window, axis = (int(index) for index in np.argwhere(leaving)[0])
-    extent, size = extents[window, axis], sizes[axis]
-    remedies = EXTRACTING | {"fill": "name a fill"} if name == "the input" else INSERTING
-    raise WindowError(
-        f"offsets[{window}][{axis}] = {table[window, axis]}: must be 0 to {size - extent} for a window of "
-        f"size {extent} in dimension {axis} of {name}, of size {size}; {', or '.join(remedies.values())}"
-    )
+    for place in places_of(leaving):
+        extent, size = extents[place], sizes[place[1]]
+        remedies = EXTRACTING | {"fill": "name a fill"} if name == "the input" else INSERTING
+        raise WindowError(
+            f"offsets{indexed(place)} = {table[place]}: must be 0 to {size - extent} for a window of size "
+            f"{extent} in dimension {place[1]} of {name}, of size {size}; {', or '.join(remedies.values())}"
+        )
 
 
-def with_a_dimension(tensor: Layout, batch: Layout) -> tuple[Layout, Layout]:
-    """Return layouts of a tensor and its windows; those of rank 0 as one dimension of one element."""
-    return (tensor, batch) if tensor.rank else (unsqueezed(tensor, [0]), unsqueezed(batch, [1]))
+def with_a_dimension(windows: AnyWindows, tensor: Layout, batch: Layout) -> tuple[Layout, Layout]:
+    """Return layouts of a tensor and its windows; of a tensor of rank 0 as one dimension of one element."""
+    if tensor.rank:
+        return tensor, batch
+    packed = isinstance(windows, SizedWindows)
+    return unsqueezed(tensor, [0]), batch if packed else unsqueezed(batch, [1])
 
 
 def checked_outside(outside: str | None, values: dict[str, str], *, known: bool, filled: bool = False) -> str:
@@ -233,7 +335,7 @@ def checked_outside(outside: str | None, values: dict[str, str], *, known: bool,
     return outside
 
 
-def integer_array(name: str, values: ArrayLike) -> NDArray[np.int64]:
+def integer_array(name: str, values: Any) -> Table:
     """Return integers as an int64 array; uint64 values beyond its range become its maximum."""
     with named(name):
         check_of_numbers(values)
@@ -262,10 +364,8 @@ def checked_strides(
         ((rows < I32_MIN) | (rows > I32_MAX), f"must be an integer from {I32_MIN} to {I32_MAX}"),
         (magnitudes != magnitudes[0], "must have the magnitude of the first window's"),
     ):
-        if wrong.any():
-            window, axis = (int(index) for index in np.argwhere(wrong)[0])
-            place = f"[{window}][{axis}]" if given.ndim == 2 else f"[{axis}]"
-            raise WindowError(f"strides{place} = {int(rows[window, axis])}: {rule}")
+        for place in places_of(wrong):
+            raise WindowError(f"strides{indexed(place[-given.ndim :])} = {rows[place]}: {rule}")
     bits = ((rows < 0) << np.arange(rank)).sum(axis=1).astype(np.uint32)
     steps = tuple(int(step) for step in magnitudes[0])
     return steps, np.ascontiguousarray(np.broadcast_to(bits, count))

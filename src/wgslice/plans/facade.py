@@ -32,7 +32,6 @@ from wgslice.plans.index_strategies import plan_indexing
 from wgslice.plans.indexed import Host as Host
 from wgslice.plans.indexed import IndexedCopy
 from wgslice.plans.indexed import IndexedDispatch as IndexedDispatch
-from wgslice.plans.overlaps import insertion_of
 from wgslice.plans.overlaps import layers_of as layers_of
 from wgslice.plans.overlaps import meeting as meeting
 from wgslice.plans.pixels import Pixels as Pixels
@@ -50,13 +49,13 @@ from wgslice.plans.profiles import Limits
 from wgslice.plans.sized import DIMENSION_COLUMNS as DIMENSION_COLUMNS
 from wgslice.plans.sized import ENDS as ENDS
 from wgslice.plans.sized import FIXED_COLUMNS as FIXED_COLUMNS
+from wgslice.plans.sized import Packing as Packing
 from wgslice.plans.sized import SizedDispatch as SizedDispatch
 from wgslice.plans.sized import SizedWindows as SizedWindows
 from wgslice.plans.sized import sized_class as sized_class
-from wgslice.plans.sized_strategies import extract_sized_planner, insert_sized_planner
+from wgslice.plans.sized_strategies import extraction_planner, insertion_planner
 from wgslice.plans.window_problem import WindowProblem as WindowProblem
 from wgslice.plans.window_strategies import WINDOWS as WINDOWS
-from wgslice.plans.window_strategies import extract_windows_planner, insert_windows_planner
 from wgslice.plans.window_strategies import winners_scratch as winners_scratch
 from wgslice.plans.window_strategies import with_steps as with_steps
 from wgslice.plans.windows import DROPPED as DROPPED
@@ -85,29 +84,20 @@ def gradient(
     return Asked(SliceGradPlanner(taken, zeroed), source, target, itemsize)
 
 
-def extraction(source: Layout, target: Layout, itemsize: int, windows: Windows) -> Asked:
-    """Copy windows of one size out of a tensor, the source, into a batch."""
-    return Asked(extract_windows_planner(windows), source, target, itemsize)
+def extraction(source: Layout, target: Layout, itemsize: int, windows: Windows | SizedWindows) -> Asked:
+    """Copy windows out of a tensor, the source, into a batch."""
+    return Asked(extraction_planner(windows), source, target, itemsize)
 
 
 def insertion(
-    source: Layout, target: Layout, itemsize: int, windows: Windows, overlap: str = "last"
+    source: Layout,
+    target: Layout,
+    itemsize: int,
+    windows: Windows | SizedWindows,
+    overlap: str = "last",
 ) -> Asked:
     """Copy a batch of windows, the source, into a tensor."""
-    planner = insert_windows_planner(insertion_of(windows, target.sizes, overlap))
-    return Asked(planner, source, target, itemsize)
-
-
-def sized_extraction(source: Layout, target: Layout, itemsize: int, windows: SizedWindows) -> Asked:
-    """Copy windows of different sizes out of a tensor, the source, into a batch."""
-    return Asked(extract_sized_planner(windows), source, target, itemsize)
-
-
-def sized_insertion(
-    source: Layout, target: Layout, itemsize: int, windows: SizedWindows, overlap: str
-) -> Asked:
-    """Copy a batch of windows of different sizes, the source, into a tensor."""
-    return Asked(insert_sized_planner(windows, target.sizes, overlap), source, target, itemsize)
+    return Asked(insertion_planner(windows, target.sizes, overlap), source, target, itemsize)
 
 
 def indexing(

@@ -25,15 +25,22 @@ Integers: TypeAlias = NDArray[np.int64]
 FIXED_COLUMNS, DIMENSION_COLUMNS = 19, 7  # of the table, as in `wgsl/shared/sized.wgsl`
 
 
+class Packing(NamedTuple):
+    """Where windows lie in a buffer, in elements."""
+
+    starts: Integers  # (B,)
+    strides: Integers  # (B, rank)
+    size: int  # of the buffer
+
+
 @dataclass(frozen=True, eq=False)
 class SizedWindows(PlacedWindows[Integers]):
     """Windows of extents of their own, (B, rank), and the places of their elements in a batch.
 
-    Element c of window b is at `starts[b] + dot(c, strides[b])` in the batch, counted in elements.
+    Element c of window b is at `starts[b] + dot(c, strides[b])` in the batch.
     """
 
-    starts: Integers  # (B,)
-    strides: Integers  # (B, rank)
+    packing: Packing
 
     @cached_property
     def sizes(self) -> Integers:
@@ -53,13 +60,14 @@ class SizedWindows(PlacedWindows[Integers]):
     @cached_property
     def layouts(self) -> list[Layout]:
         """The layout of each window in the batch; of calls at the same places, made once."""
-        return layouts_of(self.sizes, self.strides, self.starts)
+        return layouts_of(self.sizes, self.packing.strides, self.packing.starts)
 
     def as_equal(self) -> tuple[Windows, Layout] | None:
         """Returns the windows and their batch, if windows of equal sizes are at equal distances in it."""
-        if not self.count or any((each != each[0]).any() for each in (self.extents, self.strides)):
+        starts, strides, _ = self.packing
+        if not self.count or any((each != each[0]).any() for each in (self.extents, strides)):
             return None
-        apart = np.diff(self.starts)
+        apart = np.diff(starts)
         if (apart != apart[:1]).any():
             return None
         return self._equal(0, slice(None)), self._batch(0, self.count, int(apart[0]) if len(apart) else 0)
@@ -81,8 +89,9 @@ class SizedWindows(PlacedWindows[Integers]):
 
     def _batch(self, number: int, count: int, apart: int) -> Layout:
         """Returns a batch of windows with the sizes of one, from its start on."""
-        sizes, strides = self.sizes[number].tolist(), self.strides[number].tolist()
-        return Layout.of((count, *sizes), (apart, *strides), int(self.starts[number]))
+        starts, strides, _ = self.packing
+        sizes = self.sizes[number].tolist()
+        return Layout.of((count, *sizes), (apart, *strides[number].tolist()), int(starts[number]))
 
 
 def layouts_of(sizes: Integers, strides: Integers, starts: Integers) -> list[Layout]:

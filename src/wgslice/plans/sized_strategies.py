@@ -32,8 +32,12 @@ from wgslice.plans.sized import (
     sized_class,
 )
 from wgslice.plans.steps import Span, copies_by_length, share_of
-from wgslice.plans.window_strategies import plan_windows
-from wgslice.plans.windows import DROPPED
+from wgslice.plans.window_strategies import (
+    extract_windows_planner,
+    insert_windows_planner,
+    plan_windows,
+)
+from wgslice.plans.windows import DROPPED, Windows
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,22 +176,28 @@ def is_contiguous(sizes: Integers, strides: Integers) -> bool:
 # planners
 
 
-def extract_sized_planner(windows: SizedWindows) -> Planner:
-    """Returns a planner of copies from a tensor, the source, to a batch; equal windows as `plan_windows`."""
+def extraction_planner(windows: Windows | SizedWindows) -> Planner:
+    """Returns a planner of copies from a tensor, the source, to a batch."""
+    if isinstance(windows, Windows):
+        return extract_windows_planner(windows)
     equal = windows.as_equal()
     if equal is not None and equal[1].is_packed:
         return partial(plan_equal, Insertion(equal[0], equal[0].numbers, contested=False), equal[1], False)
     return partial(plan_sized, windows, None)
 
 
-def insert_sized_planner(windows: SizedWindows, tensor_sizes: tuple[int, ...], overlap: str) -> Planner:
-    """Returns a planner of copies from a batch, the source, to a tensor; equal windows as `plan_windows`."""
+def insertion_planner(
+    windows: Windows | SizedWindows, tensor_sizes: tuple[int, ...], overlap: str
+) -> Planner:
+    """Returns a planner of copies from a batch, the source, to a tensor; elements outside are dropped."""
+    if isinstance(windows, Windows):
+        return insert_windows_planner(insertion_of(windows, tensor_sizes, overlap))
     equal = windows.as_equal()
     if equal is not None:
         return partial(plan_equal, insertion_of(equal[0], tensor_sizes, overlap), equal[1], True)
     check_overlap(overlap)
     if overlap == "refuse":
-        refuse_overlaps(windows, tensor_sizes)
+        refuse_overlaps(windows, tensor_sizes or (1,))
     return partial(plan_sized, windows, overlap)
 
 
@@ -269,7 +279,7 @@ def boxes_of(windows: SizedWindows, tensor: Layout, batch: Layout, inserts: bool
     strides = np.array(tensor.strides, np.int64)
     sides = [
         (tensor.offset + firsts @ strides, moves * strides),
-        (batch.offset + windows.starts, windows.strides),
+        (batch.offset + windows.packing.starts, windows.packing.strides),
     ]
     starts, both_strides = (
         np.stack(values) for values in zip(*(sides[::-1] if inserts else sides), strict=True)
