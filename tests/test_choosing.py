@@ -346,6 +346,32 @@ def test_disabled_heads_and_tails_leave_rows_of_whole_blocks() -> None:
         assert (found == [Kernel.SHIFTED_ROWS]) is shifted
 
 
+@pytest.mark.parametrize(
+    ("profile", "width", "step", "loaded"),
+    [
+        (CPU, 4, 1, True),
+        (CPU, 4, -1, True),
+        (CPU, 4, 2, False),
+        (CPU, 4, -2, False),
+        (CPU, 8, 4, False),
+        (CPU, 2, 2, True),
+        (GPU, 4, 2, True),
+    ],
+)
+def test_vectors_of_unused_words_are_not_loaded_by_a_cpu(
+    profile: Profile, width: int, step: int, loaded: bool
+) -> None:
+    kernels = Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID
+    source = Layout.of((99, 160), (1601, step), 1 + 159 * max(-step, 0))
+    for kernel in kernels:
+        limits = replace(USUAL, profile=preferring(profile, kernel))
+        made = planned_copy(limits, source, width=width)
+        assert (kernels_of(made)[0] is kernel) is loaded
+        rejected = [each.text for each in made.choices[0].rejected if each.name == kernel.value]
+        words = f"vectors of the input hold {abs(step)} times the words of a row"
+        assert rejected == ([] if loaded else [words])
+
+
 @given(cases(), st.sets(st.sampled_from([kernel for kernel in Kernel if kernel is not Kernel.SLICE1])))
 def test_whatever_is_disabled_other_kernels_copy(case: Case, disabled: set[Kernel]) -> None:
     profile = preferring(GPU, *sorted(disabled, key=str))

@@ -238,7 +238,7 @@ def check_tight(device: wg.Device, operator: wg.CompiledOperator, source: Any, e
     [
         ("u4", (204, 204), 1),
         ("u4", (203, 204), -1),
-        ("u4", (203, 402), 2),
+        ("u2", (203, 402), 2),
         ("u1", (405, 302), -1),
         ("u2", (302, 203), 1),
     ],

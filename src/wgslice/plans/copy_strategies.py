@@ -126,6 +126,8 @@ def shifted(problem: Problem) -> Reason | None:
         return problem.apart
     if not problem.target.is_nested:
         return INTERLEAVING
+    if problem.loads_unused_words:
+        return f"vectors of the input hold {abs(problem.read_step)} times the words of a row"
     return problem.short if is_short(problem) else problem.unpadded
 
 
