@@ -20,7 +20,7 @@ from wgslice.gpu.sink import RUNNING
 from wgslice.gpu.stand_ins import handle_of
 from wgslice.layout import Layout
 from wgslice.plans.choose import Dispatched, Step, seconds_of
-from wgslice.plans.facade import winners_scratch
+from wgslice.plans.facade import scratch_of
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import ClassCost, CostClass, Costs
@@ -209,7 +209,7 @@ def work_of(
 def plan_of(step: Step) -> Plan:
     """A plan of one step."""
     nowhere = Layout.packed((0,))
-    return Plan(0, 1, 1, nowhere, nowhere, (step,), winners_scratch([step]))
+    return Plan(0, 1, 1, nowhere, nowhere, (step,), scratch_of([step]))
 
 
 def copies(nbytes: int, count: int) -> BufferCopies:

@@ -25,7 +25,7 @@ from helpers import (
     record,
     view_bytes,
 )
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from planning import (
@@ -41,13 +41,14 @@ from planning import (
     ranking,
 )
 from reference.plans import run_plan
-from running import Compile, Limit, run_side_by_side, side_by_side
+from running import Compile, Limit, run_on_gpu, run_side_by_side, side_by_side
 from strategies import BetweenBuffers, nested_strides
 from trials import Trial, of_the_tier
 
 import wgslice as wg
 from wgslice.layout import Layout
 from wgslice.operators.windows_arguments import MAX_PREPARED_VALUES
+from wgslice.plans.facade import every
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 
@@ -220,6 +221,55 @@ def test_reference_implementations_equal_numpy(
     # larger ones have no steps or over 500 in small bindings, now and then minutes of planning
     assume(small == SMALL_LIMITS[0] or max(map(case.whole_nbytes, ("source", "target"))) <= 2**14)
     check_in_numpy(case.plan(limits, on_gpu=on_gpu, **capacity), limits, case, case)
+
+
+# Windows of one channel of three, one of them reversed.
+OF_A_CHANNEL = [
+    Case(
+        width,
+        Layout.of((12, 14), (42, 3), 1),
+        np.array([[0, 0], [8, 9], [3, 5]]),
+        (4, 5),
+        np.array([[1, 1], [1, -1], [-1, 1]]),
+        None,
+        Layout.packed((3, 4, 5)),
+        0,
+    )
+    for width in (1, 4, 8)
+]
+
+
+@example(case=OF_A_CHANNEL[0], profile=CPU, on_gpu=True)
+@example(case=OF_A_CHANNEL[1], profile=CPU, on_gpu=True)
+@example(case=OF_A_CHANNEL[2], profile=GPU, on_gpu=False)
+@given(case=window_cases(), profile=st.sampled_from([CPU, GPU]), on_gpu=st.booleans())
+def test_every_strategy_to_extract_is_right(
+    device: wg.Device, case: Case, profile: Profile, on_gpu: bool
+) -> None:
+    plan = case.plan(replace(device.limits, profile=profile), on_gpu=on_gpu)
+    source, target = case.buffers()
+    expected = case.expected(source, target)
+    for _, by_strategy in every(plan):
+        check_bytes(run_on_gpu(device, by_strategy, source, target, offset_table(case.offsets)), expected)
+
+
+@pytest.mark.parametrize(
+    ("width", "count", "strategy"),
+    [
+        (1, 1, "window_words"),
+        (1, 5000, "packed first"),
+        (4, 1, "sized_windows"),
+        (4, 5000, "packed first"),
+    ],
+)
+def test_a_tensor_is_packed_before_many_windows_of_one_channel(width: int, count: int, strategy: str) -> None:
+    offsets = np.zeros((count, 2), int)
+    channel, broadcast = (Layout.of((500, 500), (rows, 3)) for rows in (1500, 0))
+    plan = planned_extraction(CPU, channel, None, width, offsets, (40, 40))
+    assert plan.choice is not None
+    assert plan.choice.name == strategy
+    rows = planned_extraction(CPU, broadcast, None, width, offsets, (40, 40))
+    assert "packed first" not in {choice.name for choice in rows.choices}
 
 
 def check_in_numpy(plan: wg.Plan, limits: Limits, case: Any, written: Any) -> None:

@@ -13,10 +13,10 @@ import numpy as np
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
 from wgslice.packaged import packaged_text
+from wgslice.plans.boxes import SizedDispatch
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import MASKING, OF_INDICES, UNITS, WIDEST_NBYTES, Kernel
 from wgslice.plans.pixels import pixels_of, runs_per_word
-from wgslice.plans.sized import SizedDispatch
 from wgslice.plans.steps import Dispatch, OnGrid
 from wgslice.plans.windows import WindowDispatch
 

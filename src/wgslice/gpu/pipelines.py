@@ -26,13 +26,13 @@ from wgslice.gpu.protocols import (
     Place,
 )
 from wgslice.gpu.stand_ins import Lease
+from wgslice.plans.boxes import SizedDispatch
 from wgslice.plans.choose import Dispatched
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import INSERTING, OF_WINDOWS, SCATTERING, TABLES, WIDEST_NBYTES, Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import MAX_CONSTANTS, MAX_PIPELINES, MAX_UNIFORM_BUFFERS
 from wgslice.plans.proofs import Checks, needed_checks
-from wgslice.plans.sized import SizedDispatch
 from wgslice.plans.steps import BufferCopies, Clear, Memory, Span, TextureCopy
 from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders import entry_point, module_of, override_constants, uniform_block

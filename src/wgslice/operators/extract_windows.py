@@ -28,8 +28,8 @@ from wgslice.operators.windows_arguments import (
     with_a_dimension,
 )
 from wgslice.plans.plan import Planner
-from wgslice.plans.sized import SizedWindows
-from wgslice.plans.sized_strategies import extraction_planner
+from wgslice.plans.window_strategies import extraction_planner
+from wgslice.plans.windows import SizedWindows
 from wgslice.tensors.placed import check_tensor, viewed
 from wgslice.tensors.tensor import Tensor
 

@@ -31,8 +31,8 @@ from wgslice.operators.windows_arguments import (
 )
 from wgslice.plans.overlaps import Overlap, kept_overlap
 from wgslice.plans.plan import Planner
-from wgslice.plans.sized import Packing, SizedWindows
-from wgslice.plans.sized_strategies import insertion_planner
+from wgslice.plans.window_strategies import insertion_planner
+from wgslice.plans.windows import Packing, SizedWindows
 from wgslice.tensors.placed import as_copied, check_destination, check_of_numbers, check_tensor, uploaded
 from wgslice.tensors.tensor import Tensor
 

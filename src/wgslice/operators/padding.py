@@ -15,9 +15,10 @@ from wgslice.layout import Layout
 from wgslice.operators.insert_windows import insert_listed
 from wgslice.operators.window_lists import checked_windows, gathered
 from wgslice.operators.windows_arguments import Table, cached_by_value, repeated_bytes, sizes_table
+from wgslice.plans.box_strategies import boxes_planner
+from wgslice.plans.boxes import Boxes
 from wgslice.plans.plan import Planner
-from wgslice.plans.sized import Boxes, layouts_of
-from wgslice.plans.sized_strategies import boxes_planner
+from wgslice.plans.windows import layouts_of
 from wgslice.tensors.placed import check_tensor, viewed
 from wgslice.tensors.tensor import Tensor, allocate
 

@@ -14,7 +14,7 @@ from wgslice.gpu.recording import BoundLayout, run_copies
 from wgslice.layout import Layout
 from wgslice.operators.binding import TensorDesc, check_descs
 from wgslice.operators.windows_arguments import Table, packed_windows
-from wgslice.plans.sized import Packing
+from wgslice.plans.windows import Packing
 from wgslice.tensors.placed import as_copied, check_destination, check_input, check_tensor, uploaded
 from wgslice.tensors.tensor import Tensor, allocate
 

@@ -31,8 +31,7 @@ from wgslice.operators.binding import TensorDesc
 from wgslice.plans.copy import plan_anew
 from wgslice.plans.kernels import WIDEST_NBYTES
 from wgslice.plans.plan import Planner
-from wgslice.plans.sized import Packing, SizedWindows
-from wgslice.plans.windows import DROPPED, Windows
+from wgslice.plans.windows import DROPPED, Packing, SizedWindows, Windows
 from wgslice.tensors.placed import Placed, as_assigned, check_of_numbers
 
 Table: TypeAlias = NDArray[np.int64]

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from math import inf, prod
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from wgslice.plans.boxes import SizedDispatch
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import UNKNOWN, Costs, Limits, Profile
-from wgslice.plans.sized import SizedDispatch
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, TextureCopy
 from wgslice.plans.windows import WindowDispatch
 

@@ -39,7 +39,7 @@ from wgslice.plans.steps import Memory, Share, Span, copies_by_length, words_spa
 from wgslice.plans.steps import share_of as launched
 from wgslice.plans.window_problem import WindowProblem
 from wgslice.plans.window_steps import words_each
-from wgslice.plans.window_strategies import WINDOWS, changes_of_windows, further_rejected, winners_scratch
+from wgslice.plans.window_strategies import WINDOWS, changes_of_windows, further_rejected, scratch_of
 
 READING = {*GATHERS.values(), Kernel.GATHER_WORDS}
 WRITING = {Kernel.SCATTER, Kernel.SCATTER_SUBWORD, Kernel.LAST_WRITER_INDICES}
@@ -133,7 +133,7 @@ def plan_indexing(
     if choice is None:
         what = "gather" if copy.reads else "scatter"
         raise NoKernelError(all_disabled(f"a {what} of sizes {target.sizes}", context.limits))
-    steps, scratch = choice.steps, winners_scratch(choice.steps)
+    steps, scratch = choice.steps, scratch_of(choice.steps)
     wide, width_nbytes = problem.wide
     shown = wide.per_index.shifted(*(side.offset * itemsize // width_nbytes for side in problem.sides))
     layouts, shape = (shown.source, shown.target), problem.sides[1].sizes

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from math import prod
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.arguments import I64_MAX
 from wgslice.errors import WindowError
+from wgslice.layout import Layout
 from wgslice.plans.kernels import WORD_NBYTES
-from wgslice.plans.windows import Windows
+from wgslice.plans.windows import Integers, SizedWindows, Windows
 
 Overlap: TypeAlias = Literal["refuse", "last", "disjoint"]
-Integers: TypeAlias = NDArray[np.int64]
 SomeNumbers = TypeVar("SomeNumbers", bound=NDArray[Any])
 
 MAX_PAIRS = 250_000  # of windows that overlap, which take 0.1 s to put into layers
@@ -223,3 +224,94 @@ def keys_of(columns: list[Integers] | Integers) -> Integers:
         keys = keys * span + (column - low)
         most *= span
     return keys
+
+
+class Inside(NamedTuple):
+    """The parts of windows inside of a tensor; without windows that have none."""
+
+    numbers: Integers  # (B,)
+    begins: Integers  # (B, rank) first index of the tensor
+    stops: Integers  # (B, rank) one past the last
+    remainders: Integers  # (B, rank) of offsets by the steps: windows of different ones are disjoint
+
+    @classmethod
+    def of(cls, windows: SizedWindows, tensor_sizes: tuple[int, ...]) -> Inside:
+        """Returns the parts of windows whose offsets are known."""
+        assert windows.offsets is not None
+        steps, places = np.array(windows.steps, np.int64), windows.offsets.astype(np.int64)
+        begins = np.where(places < 0, places % steps, places)
+        stops = np.minimum(places + windows.extents, tensor_sizes)
+        kept = ((windows.extents > 0) & (begins < stops)).all(axis=1)
+        return cls(np.flatnonzero(kept), begins[kept], stops[kept], (places % steps)[kept])
+
+    def pairs(self) -> Iterator[tuple[Integers, Integers]]:
+        """Batches of pairs that overlap, as positions among these."""
+        lows, highs = (self.begins, self.remainders), (self.stops, self.remainders + 1)
+        return crossing(np.hstack(lows), np.hstack(highs))
+
+    def in_words(self, tensor: Layout, itemsize: int) -> Inside | None:
+        """Returns parts without steps in words along the rows of a tensor, or None where rows share words.
+
+        A row is the last dimensions, from the last one on that is not in every window as a whole. Its
+        elements follow one another without gaps, and it begins at a word.
+        """
+        whole = ((self.begins == 0) & (self.stops == tensor.sizes)).all(axis=0)
+        axis = int(np.flatnonzero(~whole).max(initial=0))
+        places = tensor.offset, *tensor.strides[:axis]
+        in_order = tensor.strides[axis:] == Layout.packed(tensor.sizes[axis:]).strides
+        if not in_order or any(place * itemsize % WORD_NBYTES for place in places):
+            return None
+        nbytes = prod(tensor.sizes[axis + 1 :]) * itemsize
+        begins, stops = self.begins.copy(), self.stops.copy()
+        begins[:, axis] = begins[:, axis] * nbytes // WORD_NBYTES
+        stops[:, axis] = -(-stops[:, axis] * nbytes // WORD_NBYTES)
+        return self._replace(begins=begins, stops=stops)
+
+
+def refuse_overlaps(windows: SizedWindows, tensor_sizes: tuple[int, ...], overlap: str) -> None:
+    """Refuses windows that overlap inside the tensor, or at offsets that only the GPU knows, if asked to."""
+    check_overlap(overlap)
+    if overlap != "refuse":
+        return
+    if windows.offsets is None:
+        if (windows.extents > 0).all(axis=1).sum() > 1:
+            raise WindowError(UNKNOWN_OVERLAP)
+        return
+    inside = Inside.of(windows, tensor_sizes)
+    pair = next(inside.pairs(), None)
+    if pair is not None:
+        first, second = sorted(int(inside.numbers[indices[0]]) for indices in pair)
+        places, extents = windows.offsets, windows.extents
+        raise WindowError(
+            f"windows {first} and {second} overlap, at offsets {tuple(places[first].tolist())} and "
+            f"{tuple(places[second].tolist())}, of extents {tuple(extents[first].tolist())} and "
+            f"{tuple(extents[second].tolist())}: move one of them, or let the later window win by "
+            'overlap="last"'
+        )
+
+
+def sets_of(
+    windows: SizedWindows, tensor: Layout, itemsize: int, overlap: str, most: int
+) -> tuple[Sequence[Integers], bool]:
+    """Returns the numbers of windows to insert, in sets of disjoint ones, and whether rows own their words.
+
+    A later set overwrites earlier ones. Where rows share words, a set takes two dispatches or more: sets in
+    which they do not are worth it up to `most` times as many. A promise of `disjoint` compares nothing.
+    """
+    numbers = np.flatnonzero((windows.extents > 0).all(axis=1))
+    if overlap == "disjoint":
+        return [numbers], False
+    if windows.offsets is None:
+        return list(numbers[:, None]), False
+    inside = Inside.of(windows, tensor.sizes)
+    found: Sequence[Integers] | None = [inside.numbers]
+    if overlap == "last":
+        found = in_layers(inside.pairs(), inside.numbers)
+    if found is None:
+        found = list(inside.numbers[:, None])
+    if itemsize < WORD_NBYTES and max(windows.steps) == 1:
+        in_words = inside.in_words(tensor, itemsize)
+        by_words = None if in_words is None else in_layers(in_words.pairs(), inside.numbers)
+        if by_words is not None and len(by_words) <= most * len(found):
+            return by_words, True
+    return found, False

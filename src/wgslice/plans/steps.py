@@ -46,6 +46,7 @@ class Memory(IntEnum):
     PACKED_OFFSETS = 5  # made for a recording: offsets as kernels take them
     WINNERS = 6  # made for a recording, zeroed: winner indices
     TEXTURE = 7  # a region of a texture, given to a recording besides the buffers
+    PACKED = 8  # made for a recording: the tensor of windows without gaps
 
     @property
     def phrase(self) -> str:
@@ -55,6 +56,7 @@ class Memory(IntEnum):
             Memory.STAGING: "the staging copy",
             Memory.PACKED_OFFSETS: "the packed offsets",
             Memory.WINNERS: "the winner indices",
+            Memory.PACKED: "the packed tensor",
         }.get(self, f"the {self.name.lower()}")
 
 

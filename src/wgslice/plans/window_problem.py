@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import I32_MAX, I32_MIN, U32_MAX
 from wgslice.layout import Layout
+from wgslice.plans.box_strategies import BoxProblem, placed_boxes
 from wgslice.plans.choose import OTHER, Reason
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import layers_of
@@ -332,6 +333,15 @@ class WindowProblem(InContext):
         source, target = (in_batch, in_tensor) if self.inserts else (in_tensor, in_batch)
         reason = "windows of contiguous words on both sides"
         return BufferCopies(Places(source), Places(target), row.nbytes, reason=reason)
+
+    @cached_property
+    def boxes(self) -> BoxProblem:
+        """The same as boxes; of inserted windows, nobody may have compared whether they are disjoint."""
+        windows = self.windows.of_own_sizes(self.batch)
+        sides = self.tensor, self.batch
+        found = placed_boxes(windows, *sides, self.itemsize, self.context, inserts=self.inserts)
+        kept = np.isin(found.boxes.numbers, self.numbers)
+        return replace(found, boxes=found.boxes.of(kept), promised=self.inserts)
 
 
 def turned_forward(problem: WindowProblem) -> WindowProblem:

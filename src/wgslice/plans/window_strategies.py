@@ -13,6 +13,15 @@ import numpy as np
 from wgslice.arguments import U32_MAX
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout
+from wgslice.plans.box_strategies import (
+    BOUNDED,
+    BOXES,
+    BoxProblem,
+    kernel_steps,
+    placed_boxes,
+    plan_boxes,
+)
+from wgslice.plans.boxes import sized_class
 from wgslice.plans.choose import (
     OTHER,
     Applies,
@@ -27,15 +36,16 @@ from wgslice.plans.choose import (
     choose,
     where,
 )
+from wgslice.plans.copy import plan_copy, staging_copy
 from wgslice.plans.copy_strategies import MIN_OF_BLOCKS
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import EXTRACTING, WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.overlaps import Insertion
-from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner, explained, in_order
+from wgslice.plans.overlaps import Insertion, insertion_of, refuse_overlaps, sets_of
+from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner, explained, in_order, reading_from
 from wgslice.plans.problem import UNPADDED, PlanContext, too_short
 from wgslice.plans.profiles import FAILED, UNKNOWN, all_disabled, windows_class
-from wgslice.plans.steps import BufferCopies, Memory
-from wgslice.plans.window_problem import WindowProblem, turned_forward
+from wgslice.plans.steps import BufferCopies, Memory, OnGrid
+from wgslice.plans.window_problem import WindowProblem, is_contiguous, turned_forward
 from wgslice.plans.window_steps import (
     block_seconds,
     class_of,
@@ -48,7 +58,7 @@ from wgslice.plans.window_steps import (
     segments_of,
     source_groups,
 )
-from wgslice.plans.windows import WindowDispatch, Windows
+from wgslice.plans.windows import SizedWindows, WindowDispatch, Windows
 
 Copying: TypeAlias = Strategy[WindowProblem]
 
@@ -56,21 +66,50 @@ PICK_NBYTES = 8  # of a window's number and directions
 MAX_CHANNELS = 15  # masks of the uniform block, less the one that is never needed
 
 
-def extract_windows_planner(windows: Windows) -> Planner:
+def extraction_planner(windows: Windows | SizedWindows) -> Planner:
     """Returns a planner of copies from a tensor, the source, to a batch."""
-    return partial(plan_windows, Insertion(windows, windows.numbers, contested=False), False)
+    equal = windows.as_equal()
+    if isinstance(windows, SizedWindows) and not (equal and equal[1] and equal[1].is_packed):
+        return partial(plan_sized, windows, None)
+    assert equal is not None
+    return extract_windows_planner(*equal)
 
 
-def insert_windows_planner(insertion: Insertion) -> Planner:
+def insertion_planner(
+    windows: Windows | SizedWindows, tensor_sizes: tuple[int, ...], overlap: str
+) -> Planner:
     """Returns a planner of copies from a batch, the source, to a tensor; elements outside are dropped."""
-    return partial(plan_windows, insertion, True)
+    equal = windows.as_equal()
+    if equal is not None:
+        return insert_windows_planner(insertion_of(equal[0], tensor_sizes, overlap), equal[1])
+    assert isinstance(windows, SizedWindows)
+    refuse_overlaps(windows, tensor_sizes or (1,), overlap)
+    return partial(plan_sized, windows, overlap)
+
+
+def extract_windows_planner(windows: Windows, batch: Layout | None = None) -> Planner:
+    """Returns a planner of windows of one size; `batch` is their layout in a packed target."""
+    return partial(plan_windows, Insertion(windows, windows.numbers, contested=False), False, batch)
+
+
+def insert_windows_planner(insertion: Insertion, batch: Layout | None = None) -> Planner:
+    """Returns a planner of windows of one size; `batch` is their layout in a packed source."""
+    return partial(plan_windows, insertion, True, batch)
 
 
 def plan_windows(
-    asked: Insertion, inserts: bool, source: Layout, target: Layout, itemsize: int, context: PlanContext
+    asked: Insertion,
+    inserts: bool,
+    packed: Layout | None,
+    source: Layout,
+    target: Layout,
+    itemsize: int,
+    context: PlanContext,
 ) -> Plan:
-    """Returns the plan of windows by the strategy of the least estimated time."""
+    """Returns the plan of windows of one size by the strategy of the least estimated time."""
     tensor, batch = (target, source) if inserts else (source, target)
+    if packed is not None:
+        batch = packed.shifted(batch.offset)
     windows, nbytes = asked.windows, batch.size * itemsize
     if batch.size > U32_MAX:
         raise ValueError(f"{batch.size} elements of sizes {batch.sizes}: one call copies at most {U32_MAX}")
@@ -88,23 +127,63 @@ def plan_windows(
     choice = choose(problem, WINDOWS, OnPrint(further_rejected, changes_of_windows))
     if choice is None:
         raise NoKernelError(all_disabled(f"windows of sizes {windows.sizes}", context.limits))
-    steps, scratch = choice.steps, winners_scratch(choice.steps)
+    steps, scratch = choice.steps, scratch_of(choice.steps)
     widths, costs = (itemsize, itemsize), context.limits.profile.costs
     sides = (problem.batch, problem.tensor) if inserts else (problem.tensor, problem.batch)
     return Plan(nbytes, *widths, *sides, steps, scratch, costs=costs, choice=choice, shape=batch.sizes)
 
 
-def winners_scratch(steps: Iterable[Step]) -> tuple[tuple[Memory, int], ...]:
-    """Returns the buffer of winner indices that some steps need, if any, with its bytes."""
-    dispatches = (step for step in steps if isinstance(step, WindowDispatch | IndexedDispatch))
-    nbytes = max((step.winners.span.nbytes for step in dispatches if step.winners), default=0)
-    return ((Memory.WINNERS, nbytes),) if nbytes else ()
+def scratch_of(steps: Iterable[Step]) -> tuple[tuple[Memory, int], ...]:
+    """Returns the buffers that the steps of a strategy need: winner indices, a packed tensor; with bytes."""
+    needed = {Memory.WINNERS: 0, Memory.PACKED: 0}
+    for step in steps:
+        if isinstance(step, WindowDispatch | IndexedDispatch) and step.winners:
+            needed[Memory.WINNERS] = max(needed[Memory.WINNERS], step.winners.span.nbytes)
+        if step.writes is Memory.PACKED:
+            needed[Memory.PACKED] = max(needed[Memory.PACKED], stop_nbytes(step))
+    return tuple((memory, nbytes) for memory, nbytes in needed.items() if nbytes)
+
+
+def stop_nbytes(step: Step) -> int:
+    """Returns the end of what a step writes, in bytes."""
+    if isinstance(step, BufferCopies):
+        return int(step.offsets[:, 1].max()) + step.nbytes
+    assert isinstance(step, OnGrid)
+    return step.target_binding.offset_nbytes + step.target_binding.nbytes
 
 
 def with_steps(plan: Plan, steps: tuple[Step, ...]) -> Plan:
-    """Returns a plan with the steps of another strategy, and the winner indices that they need."""
-    kept = [each for each in plan.scratch if each[0] is not Memory.WINNERS]
-    return replace(plan, steps=steps, scratch=(*kept, *winners_scratch(steps)))
+    """Returns a plan with the steps of another strategy, and the buffers that they need."""
+    kept = [each for each in plan.scratch if each[0] not in (Memory.WINNERS, Memory.PACKED)]
+    return replace(plan, steps=steps, scratch=(*kept, *scratch_of(steps)))
+
+
+def plan_sized(
+    windows: SizedWindows,
+    overlap: str | None,
+    source: Layout,
+    target: Layout,
+    itemsize: int,
+    context: PlanContext,
+) -> Plan:
+    """Returns the plan of windows of different sizes by the strategy of the least estimated time.
+
+    Of windows to insert if there is a rule for those that overlap, else to extract.
+    """
+    inserts = overlap is not None
+    tensor, batch = (target, source) if inserts else (source, target)
+
+    def alone(number: int) -> Sequence[Step]:
+        one, part, numbers = windows.one(number)
+        asked = Insertion(one, numbers, contested=False)
+        return plan_windows(asked, inserts, part, source, target, itemsize, context).steps
+
+    problem = placed_boxes(windows, tensor, batch, itemsize, context, inserts=inserts, alone=alone)
+    if overlap is not None:
+        most = 2 if problem.padded.all() else 1  # windows that end unpadded buffers are copied one by one
+        sets, own_words = sets_of(windows, tensor, itemsize, overlap, most)
+        problem = replace(problem, sets=sets, own_words=own_words, promised=overlap == "disjoint")
+    return plan_boxes(problem, SIZED, source, target)
 
 
 def buffer_copies(problem: WindowProblem) -> Sequence[Step]:
@@ -233,6 +312,75 @@ def least_seconds(kernel: Kernel, problem: WindowProblem) -> float:
     return costs.dispatch_s + invocations * (work.invocation_s + each * block_seconds(problem, work))
 
 
+def against_boxes(problem: WindowProblem) -> Reason | None:
+    """Returns why windows are not copied as boxes, rows of which may be apart; or None."""
+    windows, row = problem.windows, problem.row
+    if problem.against_line is None or problem.contested or windows.indices or 0 in problem.tensor.sizes:
+        return OTHER
+    if problem.inserts and not (windows.steps[row.axis] == 1 == problem.tensor.strides[row.axis]):
+        return OTHER  # its rows are contiguous in the output
+    if are_words(problem) and not problem.inserts:
+        return OTHER  # `window_words` takes 0.3 to 0.7 of the time
+    if windows.offsets is None and windows.fill is not None:
+        return BOUNDED
+    context = problem.context
+    if min(context.source_capacity_nbytes, context.target_capacity_nbytes) < inf:
+        return UNPADDED
+    return None
+
+
+def boxes_seconds(problem: WindowProblem) -> float:
+    """Lower bound of the seconds of windows as boxes."""
+    kind = sized_class(problem.itemsize, apart=True, in_words=problem.itemsize >= WORD_NBYTES)
+    return problem.costs.least_seconds(kind, problem.nbytes)
+
+
+def boxes(problem: WindowProblem) -> Iterable[Step]:
+    """Returns the steps of windows as boxes; none if the kernel is not applicable."""
+    return () if problem.boxes.against_kernel else kernel_steps(problem.boxes)
+
+
+# a packed tensor
+
+
+def is_gapped(problem: WindowProblem) -> bool:
+    """Whether rows are contiguous in a packed copy of the tensor, but not in the tensor."""
+    tensor, row = problem.tensor, problem.row
+    apart = all(stride or size == 1 for size, stride in zip(tensor.sizes, tensor.strides, strict=True))
+    return apart and tensor.size > 0 and not is_contiguous(tensor, row.axis, row.unit)
+
+
+def packing_seconds(problem: WindowProblem) -> float:
+    """Lower bound of the seconds of packing a tensor, and of copying it back if windows are inserted."""
+    costs, count = problem.costs, 1 + problem.inserts
+    nbytes = problem.tensor.size * problem.itemsize
+    return count * (min(costs.copy_s, costs.dispatch_s) + nbytes / costs.copy_bytes_per_s)
+
+
+def packed_first(problem: WindowProblem) -> Sequence[Step]:
+    """Returns a packed copy of the tensor, and the cheapest steps between that and the batch."""
+    tensor, itemsize, context = problem.tensor, problem.itemsize, problem.context
+    packed, reason = Layout.packed(tensor.sizes), "rows of windows are contiguous in a packed tensor"
+    if not problem.inserts:
+        reading = context._replace(copy_to=True, target_capacity_nbytes=inf)
+        packing = staging_copy(tensor, itemsize, reading, Memory.INPUT, Memory.PACKED, reason)
+        known = context._replace(copy_from=True, source_capacity_nbytes=inf)
+        found = choose(replace(problem, tensor=packed, context=known), WINDOWS)
+        return [*packing, *reading_from(Memory.PACKED, found.steps)] if found else []
+    reading = PlanContext(context.limits, False, True, context.target_capacity_nbytes)
+    packing = staging_copy(tensor, itemsize, reading, Memory.OUTPUT, Memory.PACKED, reason)
+    known = context._replace(copy_to=True, target_capacity_nbytes=inf)
+    found = choose(replace(problem, tensor=packed, context=known), WINDOWS)
+    if found is None:
+        return []
+    inserted = (
+        replace(step, writes=Memory.PACKED) if step.writes is Memory.OUTPUT else step for step in found.steps
+    )
+    writing = context._replace(copy_from=True, source_capacity_nbytes=inf, table=None)
+    back = explained(plan_copy(packed, tensor, itemsize, writing).steps, "windows are inserted")
+    return [*packing, *inserted, *reading_from(Memory.PACKED, back)]
+
+
 # what is printed
 
 
@@ -303,6 +451,13 @@ def changes_of_windows(
 # windows one by one
 
 
+def each_box(problem: BoxProblem) -> Iterator[Step]:
+    """Yields the steps of each window of a size of its own, in order."""
+    assert problem.alone is not None
+    for number in np.unique(problem.boxes.numbers).tolist():
+        yield from problem.alone(number)
+
+
 def are_long(problem: WindowProblem) -> bool:
     """Whether windows are extracted from inside the tensor, and one exceeds a binding on some side."""
     windows = problem.windows
@@ -323,6 +478,7 @@ KERNELS: tuple[Copying, ...] = (
     by_kernel(Kernel.WINDOW_ROWS, against_blocks, partial(blocks, extracted_blocks)),
     by_kernel(Kernel.INSERT_ROWS, against_blocks, partial(blocks, inserted_blocks)),
     *WITHOUT_BLOCKS,
+    Strategy(Kernel.SIZED_WINDOWS.value, against_boxes, boxes_seconds, boxes),
 )
 WINDOWS: tuple[Copying, ...] = (
     Strategy(
@@ -338,10 +494,20 @@ WINDOWS: tuple[Copying, ...] = (
         layers,
     ),
     *KERNELS,
+    Strategy("packed first", where(is_gapped), packing_seconds, packed_first),
     Strategy(
         "window by window",
         where(are_long),
         lambda problem: problem.windows.count * min(problem.costs.copy_s, problem.costs.dispatch_s),
         lambda problem: in_order(each_window(problem)),
+    ),
+)
+SIZED: tuple[Strategy[BoxProblem], ...] = (
+    *BOXES,
+    Strategy(
+        "window by window",
+        where(lambda problem: problem.against_kernel is not None),
+        lambda problem: len(problem.boxes.numbers) * min(problem.costs.copy_s, problem.costs.dispatch_s),
+        each_box,
     ),
 )

@@ -1,75 +1,55 @@
-"""The strategies of windows of different sizes, and the plan of the fastest."""
+"""The strategies of boxes, and the plan of the fastest."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout, whole_words
-from wgslice.plans.choose import Reason, Step, Strategy, choose, seconds_of, where
-from wgslice.plans.copy import CLEAR_FIRST, clear_of
-from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.overlaps import Insertion, check_overlap, insertion_of
-from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner
-from wgslice.plans.problem import NO_COPY_USAGE, UNPADDED, InContext, PlanContext
-from wgslice.plans.profiles import FAILED, UNKNOWN, all_disabled
-from wgslice.plans.sized import (
+from wgslice.plans.boxes import (
     DIMENSION_COLUMNS,
     ENDS,
     FIXED_COLUMNS,
     Boxes,
-    Integers,
     Offsets,
     Pieces,
     SizedDispatch,
-    SizedWindows,
-    refuse_overlaps,
-    sets_of,
     sized_class,
 )
+from wgslice.plans.choose import Reason, Step, Strategy, choose, seconds_of, where
+from wgslice.plans.copy import CLEAR_FIRST, clear_of
+from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
+from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner
+from wgslice.plans.problem import NO_COPY_USAGE, UNPADDED, InContext, PlanContext
+from wgslice.plans.profiles import FAILED, UNKNOWN, all_disabled
 from wgslice.plans.steps import Span, copies_by_length, share_of
-from wgslice.plans.window_strategies import (
-    extract_windows_planner,
-    insert_windows_planner,
-    plan_windows,
-)
-from wgslice.plans.windows import DROPPED, Windows
+from wgslice.plans.windows import DROPPED, Integers, SizedWindows
+
+BOUNDED = "offsets are in device memory, and elements outside are filled or dropped"
 
 
 @dataclass(frozen=True, eq=False)
-class SizedProblem(InContext):
+class BoxProblem(InContext):
     """Boxes to copy, in elements from the bases of both sides."""
 
     boxes: Boxes
-    sets: Sequence[Integers]  # numbers of disjoint boxes; a later set overwrites earlier ones
     itemsize: int
     context: PlanContext
-    windows: SizedWindows | None = None  # that the boxes are of, if they can be copied one by one
-    tensor: Layout | None = None  # of these
-    batch: Layout | None = None
-    inserts: bool = False
-    covered: Layout | None = None  # the target, if the boxes are all of it
+    sets: Sequence[Integers] = ()  # numbers of disjoint boxes; a later set overwrites earlier ones
     own_words: bool = False  # whether no two contiguous rows of a set share a word
     promised: bool = False  # whether boxes are disjoint by the caller's promise alone
+    offsets: Offsets | None = None  # that the GPU adds to the places of boxes
+    covered: Layout | None = None  # the target, if the boxes are all of it
+    alone: Callable[[int], Sequence[Step]] | None = None  # the steps of a window by itself, by its number
 
     @property
     def nbytes(self) -> int:
         """Bytes of all boxes."""
         return int(self.boxes.sizes.prod(axis=1).sum()) * self.itemsize
-
-    @property
-    def offsets(self) -> Offsets | None:
-        """The device-resident offsets, if there are some."""
-        table, windows, tensor = self.context.table, self.windows, self.tensor
-        if table is None or windows is None or tensor is None:
-            return None
-        highest = np.array(tensor.sizes, np.int64) - windows.extents
-        strides = tuple(stride * self.itemsize for stride in tensor.strides)
-        return Offsets(table, windows, highest, strides, self.inserts)
 
     @cached_property
     def coalesced(self) -> Boxes:
@@ -137,8 +117,8 @@ class SizedProblem(InContext):
         """The bytes of each box on both sides; of offsets in device memory, all of the tensor."""
         low, stop = boxes.extents()
         if self.offsets is not None:
-            assert self.tensor is not None
-            low[int(self.inserts)], stop[int(self.inserts)] = self.tensor.lowest, self.tensor.stop
+            tensor, side = self.offsets.tensor, int(self.offsets.inserts)
+            low[side], stop[side] = tensor.lowest, tensor.stop
         return low * self.itemsize, stop * self.itemsize
 
     @cached_property
@@ -158,12 +138,11 @@ class SizedProblem(InContext):
         if ends and ENDS not in self.costs.classes:
             return UNKNOWN
         if self.offsets is not None:
-            assert self.windows is not None
-            if self.windows.fill is not None:
-                return "offsets are in device memory, and elements outside are filled or dropped"
+            if self.offsets.windows.fill is not None:
+                return BOUNDED
             if np.subtract(*self.extents(self.rows)[::-1]).max() > self.max_nbytes:
                 return "the offsets are in device memory, and a side exceeds a storage binding"
-        if not self.padded.all() and (self.windows is None or len(self.sets) > 1 or not self.padded.any()):
+        if not self.padded.all() and (self.alone is None or len(self.sets) > 1 or not self.padded.any()):
             return UNPADDED
         return None
 
@@ -176,85 +155,25 @@ def is_contiguous(sizes: Integers, strides: Integers) -> bool:
 # planners
 
 
-def extraction_planner(windows: Windows | SizedWindows) -> Planner:
-    """Returns a planner of copies from a tensor, the source, to a batch."""
-    if isinstance(windows, Windows):
-        return extract_windows_planner(windows)
-    equal = windows.as_equal()
-    if equal is not None and equal[1].is_packed:
-        return partial(plan_equal, Insertion(equal[0], equal[0].numbers, contested=False), equal[1], False)
-    return partial(plan_sized, windows, None)
-
-
-def insertion_planner(
-    windows: Windows | SizedWindows, tensor_sizes: tuple[int, ...], overlap: str
-) -> Planner:
-    """Returns a planner of copies from a batch, the source, to a tensor; elements outside are dropped."""
-    if isinstance(windows, Windows):
-        return insert_windows_planner(insertion_of(windows, tensor_sizes, overlap))
-    equal = windows.as_equal()
-    if equal is not None:
-        return partial(plan_equal, insertion_of(equal[0], tensor_sizes, overlap), equal[1], True)
-    check_overlap(overlap)
-    if overlap == "refuse":
-        refuse_overlaps(windows, tensor_sizes or (1,))
-    return partial(plan_sized, windows, overlap)
-
-
-def plan_equal(
-    asked: Insertion,
-    batch: Layout,
-    inserts: bool,
-    source: Layout,
-    target: Layout,
-    itemsize: int,
-    context: PlanContext,
-) -> Plan:
-    """Returns the plan of windows of equal sizes, whose batch is in one dimension."""
-    sides = (batch.shifted(source.offset), target) if inserts else (source, batch.shifted(target.offset))
-    return plan_windows(asked, inserts, *sides, itemsize, context)
-
-
-def plan_sized(
-    windows: SizedWindows,
-    overlap: str | None,
-    source: Layout,
-    target: Layout,
-    itemsize: int,
-    context: PlanContext,
-) -> Plan:
-    """Returns the plan of windows of different sizes by the strategy of the least estimated time.
-
-    Of windows to insert if there is a rule for those that overlap, else to extract.
-    """
-    inserts = overlap is not None
-    tensor, batch = (target, source) if inserts else (source, target)
-    boxes = boxes_of(windows, tensor, batch, inserts)
-    problem = SizedProblem(boxes, (), itemsize, context, windows, tensor, batch, inserts)
-    if overlap is not None:
-        most = 2 if problem.padded.all() else 1  # windows that end unpadded buffers are copied one by one
-        sets, own_words = sets_of(windows, tensor, itemsize, overlap, most)
-        problem = replace(problem, sets=sets, own_words=own_words, promised=overlap == "disjoint")
-    return plan_boxes(problem, source, target)
-
-
 def boxes_planner(boxes: Boxes) -> Planner:
     """Returns a planner of boxes that cover the target; starts are counted from the first elements."""
 
     def plan(source: Layout, target: Layout, itemsize: int, context: PlanContext, /) -> Plan:
         offsets = np.array([[source.offset], [target.offset]])
         placed = replace(boxes, starts=boxes.starts + offsets)
-        return plan_boxes(SizedProblem(placed, (), itemsize, context, covered=target), source, target)
+        return plan_boxes(BoxProblem(placed, itemsize, context, covered=target), BOXES, source, target)
 
     return plan
 
 
-def plan_boxes(problem: SizedProblem, source: Layout, target: Layout) -> Plan:
-    """Returns the plan of a problem."""
+def plan_boxes(
+    problem: BoxProblem, strategies: Sequence[Strategy[BoxProblem]], source: Layout, target: Layout
+) -> Plan:
+    """Returns the plan of boxes by the strategy of the least estimated time."""
     itemsize, nbytes = problem.itemsize, problem.nbytes
     if not nbytes or not target.size:
         return Plan(0, itemsize, itemsize, source, target, ())
-    choice = choose(problem, SIZED)
+    choice = choose(problem, strategies)
     if choice is None:
         raise NoKernelError(all_disabled("windows of different sizes", problem.limits))
     count = int(problem.boxes.sizes.prod(axis=1).sum())
@@ -269,6 +188,22 @@ def plan_boxes(problem: SizedProblem, source: Layout, target: Layout) -> Plan:
         choice=choice,
         shape=(count,),
     )
+
+
+def placed_boxes(
+    windows: SizedWindows,
+    tensor: Layout,
+    batch: Layout,
+    itemsize: int,
+    context: PlanContext,
+    *,
+    inserts: bool,
+    alone: Callable[[int], Sequence[Step]] | None = None,
+) -> BoxProblem:
+    """Returns the problem of windows between a tensor and their batch."""
+    table, boxes = context.table, boxes_of(windows, tensor, batch, inserts)
+    offsets = None if table is None else Offsets(table, windows, tensor, itemsize, inserts)
+    return BoxProblem(boxes, itemsize, context, offsets=offsets, alone=alone)
 
 
 def boxes_of(windows: SizedWindows, tensor: Layout, batch: Layout, inserts: bool) -> Boxes:
@@ -303,7 +238,7 @@ def boxes_of(windows: SizedWindows, tensor: Layout, batch: Layout, inserts: bool
 # the kernels
 
 
-def kernel_steps(problem: SizedProblem) -> Iterator[Step]:
+def kernel_steps(problem: BoxProblem) -> Iterator[Step]:
     """Yields dispatches of the kernels, and the steps of windows that end unpadded buffers."""
     rows = problem.rows
     for numbers in problem.sets or (None,):
@@ -312,10 +247,11 @@ def kernel_steps(problem: SizedProblem) -> Iterator[Step]:
             yield from dispatches(problem, *part)
     left = rows.numbers[~problem.padded]
     for number in np.unique(left).tolist():
-        yield from window_steps(problem, number)
+        assert problem.alone is not None
+        yield from problem.alone(number)
 
 
-def in_bindings(problem: SizedProblem, boxes: Boxes) -> Iterator[tuple[Boxes, Span, Span]]:
+def in_bindings(problem: BoxProblem, boxes: Boxes) -> Iterator[tuple[Boxes, Span, Span]]:
     """Yields boxes with the bindings of both sides that hold them, halving those that none holds."""
     limits = problem.limits
     alignment = limits.binding_alignment_nbytes
@@ -362,7 +298,7 @@ def run_rank_of(boxes: Boxes) -> int:
     return count
 
 
-def dispatches(problem: SizedProblem, boxes: Boxes, source: Span, target: Span) -> Iterator[SizedDispatch]:
+def dispatches(problem: BoxProblem, boxes: Boxes, source: Span, target: Span) -> Iterator[SizedDispatch]:
     """Yields the dispatches of some boxes: one, and another for words that runs may share."""
     itemsize, run_rank = problem.itemsize, run_rank_of(boxes)
     begins = [[source.offset_nbytes], [target.offset_nbytes]]
@@ -370,7 +306,7 @@ def dispatches(problem: SizedProblem, boxes: Boxes, source: Span, target: Span) 
     outer = in_bytes.rank - run_rank
     several = in_bytes.sizes[:, :outer] > 1
     places = [in_bytes.starts[1], in_bytes.strides[1, :, :outer][several]]
-    if problem.offsets is not None and problem.inserts:
+    if problem.offsets is not None and problem.offsets.inserts:
         places.append(np.array(problem.offsets.strides_nbytes))
     aligned, whole = (
         not any((place % unit).any() for place in places) for unit in (WIDEST_NBYTES, WORD_NBYTES)
@@ -403,7 +339,7 @@ def dispatches(problem: SizedProblem, boxes: Boxes, source: Span, target: Span) 
         )
 
 
-def least_seconds(problem: SizedProblem) -> float:
+def least_seconds(problem: BoxProblem) -> float:
     """Lower bound of the seconds of the kernel; inf if its cost class is unknown."""
     kind = sized_class(problem.itemsize, apart=problem.apart, in_words=problem.in_words)
     return problem.costs.least_seconds(kind, problem.nbytes)
@@ -412,7 +348,7 @@ def least_seconds(problem: SizedProblem) -> float:
 # buffer copies
 
 
-def against_copies(problem: SizedProblem) -> Reason | None:
+def against_copies(problem: BoxProblem) -> Reason | None:
     """Returns why windows are not buffer copies, or None."""
     rows = problem.rows
     if problem.context.table is not None:
@@ -426,13 +362,13 @@ def against_copies(problem: SizedProblem) -> Reason | None:
     return None if problem.are_multiples(WORD_NBYTES) else f"windows are unaligned to {WORD_NBYTES} bytes"
 
 
-def copying_seconds(problem: SizedProblem) -> float:
+def copying_seconds(problem: BoxProblem) -> float:
     """Estimated seconds of a buffer copy of each window."""
     costs = problem.costs
     return len(problem.boxes.numbers) * costs.copy_s + problem.nbytes / costs.copy_bytes_per_s
 
 
-def buffer_copies(problem: SizedProblem) -> Iterator[Step]:
+def buffer_copies(problem: BoxProblem) -> Iterator[Step]:
     """Yields a buffer copy of each window, together those of one length."""
     rows = problem.rows
     for numbers in problem.sets or (None,):
@@ -445,37 +381,16 @@ def buffer_copies(problem: SizedProblem) -> Iterator[Step]:
 # a clear, and what is inside
 
 
-def clear_first(problem: SizedProblem) -> Iterator[Step]:
+def clear_first(problem: BoxProblem) -> Iterator[Step]:
     """Yields a clear of the target, and the fastest steps of the parts of boxes inside of the source."""
     parts = replace(problem, boxes=problem.boxes.clipped(), covered=None)
     if not parts.nbytes:
         yield from problem.clear
-    elif inside := choose(parts, SIZED):
+    elif inside := choose(parts, BOXES):
         yield from (*problem.clear, *inside.steps)
 
 
-# windows one by one
-
-
-def window_steps(problem: SizedProblem, number: int) -> Sequence[Step]:
-    """Returns the steps of one window."""
-    windows, tensor, batch = problem.windows, problem.tensor, problem.batch
-    assert windows is not None
-    assert tensor is not None
-    assert batch is not None
-    one, part, numbers = windows.one(number)
-    sides = (batch, tensor) if problem.inserts else (tensor, batch)
-    asked = Insertion(one, numbers, contested=False)
-    return plan_equal(asked, part, problem.inserts, *sides, problem.itemsize, problem.context).steps
-
-
-def each_window(problem: SizedProblem) -> Iterator[Step]:
-    """Yields the steps of each window, in order."""
-    for number in np.unique(problem.boxes.numbers).tolist():
-        yield from window_steps(problem, number)
-
-
-SIZED: tuple[Strategy[SizedProblem], ...] = (
+BOXES: tuple[Strategy[BoxProblem], ...] = (
     Strategy(COPY_PER_WINDOW, against_copies, copying_seconds, buffer_copies),
     Strategy(Kernel.SIZED_WINDOWS.value, lambda problem: problem.against_kernel, least_seconds, kernel_steps),
     Strategy(
@@ -483,11 +398,5 @@ SIZED: tuple[Strategy[SizedProblem], ...] = (
         where(lambda problem: problem.clear),
         lambda problem: seconds_of(problem.clear, problem.costs),
         clear_first,
-    ),
-    Strategy(
-        "window by window",
-        where(lambda problem: problem.windows is not None and problem.against_kernel is not None),
-        lambda problem: len(problem.boxes.numbers) * min(problem.costs.copy_s, problem.costs.dispatch_s),
-        each_window,
     ),
 )

@@ -1,105 +1,22 @@
-"""Windows of different sizes, the boxes on both sides of their copy, and the dispatches of these boxes."""
+"""Boxes to copy between two buffers, and the dispatches of these boxes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.errors import WindowError
 from wgslice.layout import Layout
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.overlaps import UNKNOWN_OVERLAP, crossing, in_layers
 from wgslice.plans.problem import Table
 from wgslice.plans.profiles import CostClass
 from wgslice.plans.steps import Memory, OnGrid, prefixed, read_and_written
-from wgslice.plans.windows import PlacedWindows, Windows
-
-Integers: TypeAlias = NDArray[np.int64]
+from wgslice.plans.windows import Integers, SizedWindows
 
 FIXED_COLUMNS, DIMENSION_COLUMNS = 19, 7  # of the table, as in `wgsl/shared/sized.wgsl`
-
-
-class Packing(NamedTuple):
-    """Where windows lie in a buffer, in elements."""
-
-    starts: Integers  # (B,)
-    strides: Integers  # (B, rank)
-    size: int  # of the buffer
-
-
-@dataclass(frozen=True, eq=False)
-class SizedWindows(PlacedWindows[Integers]):
-    """Windows of extents of their own, (B, rank), and the places of their elements in a batch.
-
-    Element c of window b is at `starts[b] + dot(c, strides[b])` in the batch.
-    """
-
-    packing: Packing
-
-    @cached_property
-    def sizes(self) -> Integers:
-        """Elements of each window along each dimension."""
-        return 1 + (self.extents - 1) // np.array(self.steps, np.int64)
-
-    @cached_property
-    def firsts(self) -> Integers:
-        """Indices of the tensor at the first element of each window, from its offsets."""
-        return self.backwards.astype(np.int64) * (self.extents - 1)
-
-    @cached_property
-    def moves(self) -> Integers:
-        """Indices of the tensor from one element of each window to the next, along each dimension."""
-        return np.where(self.firsts > 0, -1, 1) * np.array(self.steps, np.int64)
-
-    @cached_property
-    def layouts(self) -> list[Layout]:
-        """The layout of each window in the batch; of calls at the same places, made once."""
-        return layouts_of(self.sizes, self.packing.strides, self.packing.starts)
-
-    def as_equal(self) -> tuple[Windows, Layout] | None:
-        """Returns the windows and their batch, if windows of equal sizes are at equal distances in it."""
-        starts, strides, _ = self.packing
-        if not self.count or any((each != each[0]).any() for each in (self.extents, strides)):
-            return None
-        apart = np.diff(starts)
-        if (apart != apart[:1]).any():
-            return None
-        return self._equal(0, slice(None)), self._batch(0, self.count, int(apart[0]) if len(apart) else 0)
-
-    def one(self, number: int) -> tuple[Windows, Layout, NDArray[np.uint32]]:
-        """Returns a window, its batch and its number; of device-resident offsets among all windows."""
-        if self.offsets is None:
-            equal = self._equal(number, slice(None))
-            return equal, self._batch(number, self.count, 0), equal.numbers[number : number + 1]
-        equal = self._equal(number, slice(number, number + 1))
-        return equal, self._batch(number, 1, 0), equal.numbers
-
-    def _equal(self, number: int, kept: slice) -> Windows:
-        """Returns some windows with the extents of one."""
-        offsets = None if self.offsets is None else self.offsets[kept]
-        extents = tuple(self.extents[number].tolist())
-        known = self.offset_nbytes, self.offset_signed, self.fill
-        return Windows(extents, self.steps, self.flips[kept], offsets, *known)
-
-    def _batch(self, number: int, count: int, apart: int) -> Layout:
-        """Returns a batch of windows with the sizes of one, from its start on."""
-        starts, strides, _ = self.packing
-        sizes = self.sizes[number].tolist()
-        return Layout.of((count, *sizes), (apart, *strides[number].tolist()), int(starts[number]))
-
-
-def layouts_of(sizes: Integers, strides: Integers, starts: Integers) -> list[Layout]:
-    """Returns `Layout.of` of each row, in a third of its time."""
-    filled = sizes.min(axis=1, initial=1) > 0
-    relevant = np.where((sizes > 1) & filled[:, None], strides, 0)
-    columns = map(tuple, sizes.tolist()), map(tuple, relevant.tolist()), (starts * filled).tolist()
-    return [Layout(*fields) for fields in zip(*columns, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +35,9 @@ class Boxes:
     fill: bytes | None = None
 
     def of(self, kept: Any) -> Boxes:
-        """Some of them."""
+        """Some of them, by a mask or by places."""
+        if kept.dtype == np.bool_ and kept.all():
+            return self
         return replace(
             self,
             numbers=self.numbers[kept],
@@ -277,7 +196,9 @@ class SizedDispatch(OnGrid):
         count = int(self.boxes.sizes[:, :-1].prod(axis=1).sum())
         noun = f"window{'s' * (len(rows) != 1)}"
         known = "" if self.device is None else ", offsets in device memory"
-        windows = f"{len(rows):,} {noun} of different sizes, {prefixed(nbytes)} in {count:,} rows of {span}"
+        if (self.boxes.sizes != self.boxes.sizes[0]).any():
+            noun += " of different sizes"
+        windows = f"{len(rows):,} {noun}, {prefixed(nbytes)} in {count:,} rows of {span}"
         table = f"table of {prefixed(self.table.nbytes)} uploaded with the submission"
         return f"kernel {self.name} on {windows}{sides}, {table}{known}, {self.launch}: {self.reason}"
 
@@ -287,9 +208,20 @@ class Offsets(NamedTuple):
 
     table: Table
     windows: SizedWindows
-    highest: Integers  # (B, columns) greatest offsets, to which they are clamped
-    strides_nbytes: tuple[int, ...]  # of the tensor
+    tensor: Layout
+    itemsize: int
     inserts: bool  # whether they are of the target
+
+    @property
+    def highest(self) -> Integers:
+        """The greatest offsets, to which they are clamped: (B, columns)."""
+        highest: Integers = np.array(self.tensor.sizes, np.int64) - self.windows.extents
+        return highest
+
+    @property
+    def strides_nbytes(self) -> tuple[int, ...]:
+        """The strides of the tensor."""
+        return tuple(stride * self.itemsize for stride in self.tensor.strides)
 
 
 class Pieces(NamedTuple):
@@ -346,91 +278,3 @@ def sized_class(element_nbytes: int, *, apart: bool, in_words: bool) -> CostClas
     if apart:
         return CostClass(Kernel.SIZED_WINDOWS, element_nbytes, ("strided",))
     return CostClass(Kernel.SIZED_WINDOWS, WIDEST_NBYTES, () if in_words else ("unaligned",))
-
-
-class Inside(NamedTuple):
-    """The parts of windows inside of a tensor; without windows that have none."""
-
-    numbers: Integers  # (B,)
-    begins: Integers  # (B, rank) first index of the tensor
-    stops: Integers  # (B, rank) one past the last
-    remainders: Integers  # (B, rank) of offsets by the steps: windows of different ones are disjoint
-
-    @classmethod
-    def of(cls, windows: SizedWindows, tensor_sizes: tuple[int, ...]) -> Inside:
-        """Returns the parts of windows whose offsets are known."""
-        assert windows.offsets is not None
-        steps, places = np.array(windows.steps, np.int64), windows.offsets.astype(np.int64)
-        begins = np.where(places < 0, places % steps, places)
-        stops = np.minimum(places + windows.extents, tensor_sizes)
-        kept = ((windows.extents > 0) & (begins < stops)).all(axis=1)
-        return cls(np.flatnonzero(kept), begins[kept], stops[kept], (places % steps)[kept])
-
-    def pairs(self) -> Iterator[tuple[Integers, Integers]]:
-        """Batches of pairs that overlap, as positions among these."""
-        lows, highs = (self.begins, self.remainders), (self.stops, self.remainders + 1)
-        return crossing(np.hstack(lows), np.hstack(highs))
-
-    def in_words(self, tensor: Layout, itemsize: int) -> Inside | None:
-        """Returns parts without steps in words along the rows of a tensor, or None where rows share words.
-
-        A row is the last dimensions, from the last one on that is not in every window as a whole. Its
-        elements follow one another without gaps, and it begins at a word.
-        """
-        whole = ((self.begins == 0) & (self.stops == tensor.sizes)).all(axis=0)
-        axis = int(np.flatnonzero(~whole).max(initial=0))
-        places = tensor.offset, *tensor.strides[:axis]
-        in_order = tensor.strides[axis:] == Layout.packed(tensor.sizes[axis:]).strides
-        if not in_order or any(place * itemsize % WORD_NBYTES for place in places):
-            return None
-        nbytes = prod(tensor.sizes[axis + 1 :]) * itemsize
-        begins, stops = self.begins.copy(), self.stops.copy()
-        begins[:, axis] = begins[:, axis] * nbytes // WORD_NBYTES
-        stops[:, axis] = -(-stops[:, axis] * nbytes // WORD_NBYTES)
-        return self._replace(begins=begins, stops=stops)
-
-
-def refuse_overlaps(windows: SizedWindows, tensor_sizes: tuple[int, ...]) -> None:
-    """Refuses windows that overlap inside the tensor, and offsets that only the GPU knows."""
-    if windows.offsets is None:
-        if (windows.extents > 0).all(axis=1).sum() > 1:
-            raise WindowError(UNKNOWN_OVERLAP)
-        return
-    inside = Inside.of(windows, tensor_sizes)
-    pair = next(inside.pairs(), None)
-    if pair is not None:
-        first, second = sorted(int(inside.numbers[indices[0]]) for indices in pair)
-        places, extents = windows.offsets, windows.extents
-        raise WindowError(
-            f"windows {first} and {second} overlap, at offsets {tuple(places[first].tolist())} and "
-            f"{tuple(places[second].tolist())}, of extents {tuple(extents[first].tolist())} and "
-            f"{tuple(extents[second].tolist())}: move one of them, or let the later window win by "
-            'overlap="last"'
-        )
-
-
-def sets_of(
-    windows: SizedWindows, tensor: Layout, itemsize: int, overlap: str, most: int
-) -> tuple[Sequence[Integers], bool]:
-    """Returns the numbers of windows to insert, in sets of disjoint ones, and whether rows own their words.
-
-    A later set overwrites earlier ones. Where rows share words, a set takes two dispatches or more: sets in
-    which they do not are worth it up to `most` times as many. A promise of `disjoint` compares nothing.
-    """
-    numbers = np.flatnonzero((windows.extents > 0).all(axis=1))
-    if overlap == "disjoint":
-        return [numbers], False
-    if windows.offsets is None:
-        return list(numbers[:, None]), False
-    inside = Inside.of(windows, tensor.sizes)
-    found: Sequence[Integers] | None = [inside.numbers]
-    if overlap == "last":
-        found = in_layers(inside.pairs(), inside.numbers)
-    if found is None:
-        found = list(inside.numbers[:, None])
-    if itemsize < WORD_NBYTES and max(windows.steps) == 1:
-        in_words = inside.in_words(tensor, itemsize)
-        by_words = None if in_words is None else in_layers(in_words.pairs(), inside.numbers)
-        if by_words is not None and len(by_words) <= most * len(found):
-            return by_words, True
-    return found, False
