@@ -239,18 +239,59 @@ OF_A_CHANNEL = [
 ]
 
 
-@example(case=OF_A_CHANNEL[0], profile=CPU, on_gpu=True)
-@example(case=OF_A_CHANNEL[1], profile=CPU, on_gpu=True)
-@example(case=OF_A_CHANNEL[2], profile=GPU, on_gpu=False)
-@given(case=window_cases(), profile=st.sampled_from([CPU, GPU]), on_gpu=st.booleans())
+@example(case=OF_A_CHANNEL[0], profile=CPU, on_gpu=True, alignments=None)
+@example(case=OF_A_CHANNEL[1], profile=CPU, on_gpu=True, alignments=12)
+@example(case=OF_A_CHANNEL[2], profile=GPU, on_gpu=False, alignments=12)
+@given(
+    case=window_cases(),
+    profile=st.sampled_from([CPU, GPU]),
+    on_gpu=st.booleans(),
+    alignments=st.sampled_from([None, 12, 40]),
+)
 def test_every_strategy_to_extract_is_right(
-    device: wg.Device, case: Case, profile: Profile, on_gpu: bool
+    device: wg.Device, case: Case, profile: Profile, on_gpu: bool, alignments: int | None
 ) -> None:
-    plan = case.plan(replace(device.limits, profile=profile), on_gpu=on_gpu)
+    """Also where bindings hold a part of the input or of the output only."""
+    limits = replace(device.limits, profile=profile)
+    if alignments is not None:
+        limits = replace(limits, binding_nbytes=alignments * limits.binding_alignment_nbytes)
+    plan = case.plan(limits, on_gpu=on_gpu)
+    assume(len(plan.steps) <= 100)
     source, target = case.buffers()
     expected = case.expected(source, target)
     for _, by_strategy in every(plan):
         check_bytes(run_on_gpu(device, by_strategy, source, target, offset_table(case.offsets)), expected)
+
+
+@pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
+@pytest.mark.parametrize("fill", [None, 7])
+@pytest.mark.parametrize(
+    ("width", "size", "step", "on_gpu"),
+    [
+        *((1, size, step, True) for size in (31, 37, 48) for step in (1, -1)),
+        *((1, 37, 1, False), (2, 67, 2, True), (4, 13, 1, True), (4, 16, -1, True)),
+    ],
+)
+def test_rows_of_an_input_beyond_a_binding_are_copied_by_parts(
+    device: wg.Device, profile: Profile, fill: Any, width: int, size: int, step: int, on_gpu: bool
+) -> None:
+    """Of rows that share blocks, each writes its own bytes, whichever parts the two are in."""
+    alignment = device.limits.binding_alignment_nbytes
+    limits = replace(device.limits, profile=BLOCKS_FIRST[profile], binding_nbytes=16 * alignment)
+    shape = max(30 * alignment // (80 * width), 5), 80
+    offsets = np.random.default_rng(size).integers(-2 if fill else 0, [shape[0] - 3, 80 - size], (40, 2))
+    taken = (40, 3, 1 + (size - 1) // abs(step))
+    sides = Layout.packed(shape), Layout.packed(taken, 3)
+    case = Case(width, sides[0], offsets, (3, size), np.array([1, step]), fill, sides[1], 0)
+    plan = case.plan(limits, on_gpu=on_gpu)
+    parts = [each for each in dispatches_of(plan) if each.kernel is Kernel.WINDOW_ROWS]
+    assert len(parts) > 1
+    assert all(each.segment for each in parts)
+    source, target = case.buffers()
+    expected, result = case.expected(source, target), target.copy()
+    run_plan(plan, source, result, offsets)
+    check_bytes(result, expected)
+    check_bytes(run_on_gpu(device, plan, source, target, offset_table(offsets)), expected)
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def fill_windows(block: Block, step: WindowDispatch) -> Sequence[int]:
     for wrapped in ("tensor_offset", "batch_offset", "window_stride"):
         block[wrapped] = getattr(step, wrapped) % 2**32
     block["first"], block["window_size"] = step.first, step.window_size
-    block["each"] = step.share.each
+    block["each"], block["segment"] = step.share.each, step.segment
     block["columns"] = len(step.windows.extents)
     block["flips"] = 0 if step.picks is not None else step.windows.same_flips
     block["window_multiplier"], block["window_shift"] = divider(step.window_size)
@@ -145,7 +145,6 @@ def fill_windows(block: Block, step: WindowDispatch) -> Sequence[int]:
         block["row_bytes"] = step.row_nbytes
         block["masks"] = channel_masks(step.channels, step.element_nbytes)
     elif step.segment:
-        block["segment"] = step.segment
         block["elements"] = step.share.count * step.window_size
         block["row_size"] = prod(step.shape[-2:])
     if step.winners is not None:
@@ -237,6 +236,7 @@ def window_constants(step: WindowDispatch) -> dict[str, int]:
         "in_parts": step.winners is not None and step.winners.in_parts,
         "whole_words": step.element_nbytes >= 4,
         "filled": step.windows.fill is not None,
+        "segmented": step.segment > 0,
         "distance": step.dimensions[-1].step,
     }
     of_rows = ("channels", "mirrored", "unaligned", "clipped", "ends")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from reference.blocks import gather_step, mask, mask_from, mask_of, merge_edge, turn
 from reference.memory import Bytes, Flags, Observed, Words, Writes
-from reference.pieces import divide, find_edges, find_extents, find_pieces, taken
+from reference.pieces import Pieces, divide, find_edges, find_extents, find_pieces, taken
 from reference.window_blocks import RowSources, blocks_of_rows
 from reference.window_places import (
     Offsets,
@@ -32,6 +32,7 @@ class Rows(NamedTuple):
     backwards: Flags  # whether indices go in reverse order
     low: Words  # of the row before those that the input has
     high: Words  # of the row before the end of those
+    first: Words  # a byte of the input from which on all of the row's are
     invocation: Words  # that copies of it
 
     def of(self, owner: Words) -> Rows:
@@ -55,15 +56,24 @@ def find_rows(
     reach = (size - 1) * distance  # from the lowest index to the highest
     lowest = find_offsets(block, offsets, picks, last).astype(np.int64)
     lowest += np.where(backwards, int(block["dimensions"]["last"][last]) - reach, 0)
+    extent = int(block["dimensions"]["extent"][last])
+    first = places.tensor + np.clip(lowest, 0, extent - 1).astype(np.uint32) * index_nbytes
+    first = np.where(places.inside, first, block["tensor_offset"])
     source = places.tensor + lowest.astype(np.uint32) * index_nbytes
     low = np.zeros_like(rest)
     if filled:
-        outside = np.stack([-lowest, lowest + reach + 1 - np.int64(block["dimensions"]["extent"][last])])
+        outside = np.stack([-lowest, lowest + reach + 1 - extent])
         outside = (outside + distance - 1) // distance
         before, after = np.clip(outside, 0, size).astype(np.uint32)
         low = np.where(backwards, after, before) * index_nbytes
         high -= np.minimum(high, np.where(backwards, before, after) * index_nbytes)
-    return Rows(source, start, backwards, low, high, invocation)
+    return Rows(source, start, backwards, low, high, first, invocation)
+
+
+def are_bound(step: WindowDispatch, rows: Rows) -> Flags:
+    """Whether rows are in the part of the input that is bound."""
+    bound: Flags = rows.first < np.uint32(step.segment)
+    return bound if step.segment else np.ones_like(bound)
 
 
 def blocks_of_steps(
@@ -99,13 +109,20 @@ def window_rows(
     count = int(block["count"] * block["window_size"])
     pieces = find_pieces(block, step.share, count)
     rows = find_rows(block, step, tables.offsets, pieces.row, np.arange(len(pieces.row), dtype=np.uint32))
+    bound = are_bound(step, rows)
+    pieces, rows = (
+        Pieces(pieces.row[bound], pieces.number[bound]),
+        rows.of(np.flatnonzero(bound).astype(np.uint32)),
+    )
+    rows = rows._replace(invocation=np.arange(len(pieces.row), dtype=np.uint32))
     extents = find_extents(rows.start, block["row_bytes"], WIDEST_NBYTES)
     owner, unit = taken(step.share, pieces, extents.whole_unit, extents.stop_unit)
     values = row_blocks(block, step, source, rows.of(owner), unit * NBYTES - rows.start[owner])
     if not step.unaligned:
         return Writes(WIDEST_NBYTES, unit, values, owner)
     whole_words = step.element_nbytes >= WORD_NBYTES
-    shared = (pieces.row > 0) & (not whole_words)
+    before = find_rows(block, step, tables.offsets, pieces.row - np.uint32(1), rows.invocation)
+    shared = (pieces.row > 0) & (not whole_words) & are_bound(step, before)
     edge_owner, edge = find_edges(step.share, pieces, extents, WIDEST_NBYTES, shared)
     own, number = rows.of(edge_owner), pieces.row[edge_owner] + np.uint32(1)
     ends = find_extents(own.start, block["row_bytes"], WIDEST_NBYTES)
@@ -128,7 +145,7 @@ def window_rows(
         edges,
         mask_of(ends, edge),
         row_blocks(block, step, source, following, edge * NBYTES - ends.stop),
-        mask_from(ends.stop, edge) & (number < count)[:, None],
+        mask_from(ends.stop, edge) & ((number < count) & are_bound(step, following))[:, None],
     )
     return Writes(
         WIDEST_NBYTES,

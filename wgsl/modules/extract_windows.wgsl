@@ -83,7 +83,7 @@ struct Windows {
     count: u32,                            // windows
     first: u32,                            // index of the first window, where `picked` is false
     flips: u32,                            // bit d: dimension d is reversed, where `picked` is false
-    segment: u32,                          // elements of the source that are bound; others are not copied
+    segment: u32,                          // places of the source that are bound; what is at others is not copied
     window_size: u32,                      // elements or rows per window
     window_multiplier: u32,                // of the divisor `window_size`
     window_shift: u32,                     // bits, for the same divisor

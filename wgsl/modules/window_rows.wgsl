@@ -10,11 +10,15 @@
 //
 // Needs target rows without gaps, at least max(each, 1) whole blocks in each row at any alignment, windows in order
 // where rows share blocks, and bindings of whole blocks.
+//
+// Of an input beyond the largest binding, each dispatch has a part, and takes the rows that begin in its first
+// `segment` bytes; the part has these rows as a whole.
 
 override element_bytes: u32 = 4u; // bytes per element, kept in order in a reversed row: 1, 2, 4, 8 or 16
 override filled: bool = true;     // whether some window extends outside of the input
 override unaligned: bool = true;  // whether some row begins or ends inside a block
 override distance: u32 = 1u;      // source stride of a row: 1, 2 or 4 indices
+override segmented: bool = false; // whether a part of the input is bound
 
 struct Row {
     source: u32,     // its lowest source byte, from the start of the binding, modulo 2^32
@@ -22,6 +26,7 @@ struct Row {
     backwards: bool, // whether its indices are reversed
     low: u32,        // its first byte inside the input
     high: u32,       // one past its last byte inside the input
+    first: u32,      // a source byte inside the input, from which on its others are; of a row outside, any
 }
 
 fn find_row(number: u32) -> Row {
@@ -32,22 +37,30 @@ fn find_row(number: u32) -> Row {
     let start = copy.batch_offset + pick.number * copy.window_stride + rest * copy.row_bytes;
     let place = find_window_place(pick, rest, last);
     let high = select(0u, copy.row_bytes, place.inside || !filled);
-    var row = Row(place.tensor, start, is_backwards(pick, last), 0u, high);
+    var row = Row(place.tensor, start, is_backwards(pick, last), 0u, high, copy.tensor_offset);
     let offset = find_offset(pick, last);
     let index_bytes = tensor_stride_of(last);
     let size = bitcast<i32>(size_of(last));
     let step = bitcast<i32>(distance);
     let reach = (size - 1) * step; // highest index minus lowest
     let lowest = offset + select(0, bitcast<i32>(last_of(last)) - reach, row.backwards);
+    let extent = bitcast<i32>(extent_of(last));
+    if (place.inside) {
+        row.first = place.tensor + u32(clamp(lowest, 0, extent - 1)) * index_bytes;
+    }
     row.source += bitcast<u32>(lowest) * index_bytes;
     if (filled) {
-        let extent = bitcast<i32>(extent_of(last));
         let before = u32(clamp((step - 1 - lowest) / step, 0, size)); // indices before the input
         let after = u32(clamp((lowest + reach - extent + step) / step, 0, size));
         row.low = select(before, after, row.backwards) * index_bytes;
         row.high -= min(row.high, select(after, before, row.backwards) * index_bytes);
     }
     return row;
+}
+
+// Whether a row is in the part of the input that is bound.
+fn is_bound(row: Row) -> bool {
+    return !segmented || row.first < copy.segment;
 }
 
 // Reads the block at byte `position` of a strided row.
@@ -100,8 +113,9 @@ fn write_part(block: u32, extent: Extent, row: Row) {
 fn write_tail_and_next(piece: Piece, extent: Extent, row: Row) {
     let block = extent.stop_unit;
     // Of the last row modulo 2^32 and beyond the binding, then unused.
-    let next = row_block(find_row(piece.row + 1u), block * 16u - extent.stop);
-    let shared_with_next = piece.row + 1u < copy.count * copy.window_size;
+    let next_row = find_row(piece.row + 1u);
+    let next = row_block(next_row, block * 16u - extent.stop);
+    let shared_with_next = piece.row + 1u < copy.count * copy.window_size && is_bound(next_row);
     let following = select(vec4(0u), mask_from(extent.stop, block), shared_with_next);
     write_edge(block, row_block(row, block * 16u - row.start), mask_of(extent, block), next, following);
 }
@@ -114,6 +128,9 @@ fn window_rows(own: Invocation) {
         return;
     }
     let row = find_row(piece.row);
+    if (!is_bound(row)) {
+        return;
+    }
     let extent = find_extent(row.start, copy.row_bytes, 16u);
     let first = first_unit(piece, extent.whole_unit, extent.stop_unit);
     let position = first * 16u - row.start;
@@ -134,7 +151,10 @@ fn window_rows(own: Invocation) {
         }
     }
     if (unaligned) {
-        let is_first = piece.number == 0u && (whole_words || piece.row == 0u);
+        var is_first = piece.number == 0u && (whole_words || piece.row == 0u);
+        if (segmented && piece.number == 0u && !is_first) {
+            is_first = !is_bound(find_row(piece.row - 1u)); // else that one writes this one's head
+        }
         if (is_first && extent.first_unit < extent.whole_unit) {
             write_part(extent.first_unit, extent, row);
         }
@@ -261,7 +281,7 @@ struct Windows {
     count: u32,                            // windows
     first: u32,                            // index of the first window, where `picked` is false
     flips: u32,                            // bit d: dimension d is reversed, where `picked` is false
-    segment: u32,                          // elements of the source that are bound; others are not copied
+    segment: u32,                          // places of the source that are bound; what is at others is not copied
     window_size: u32,                      // elements or rows per window
     window_multiplier: u32,                // of the divisor `window_size`
     window_shift: u32,                     // bits, for the same divisor

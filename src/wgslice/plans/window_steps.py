@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from wgslice.arguments import U32_MAX
 from wgslice.layout import Layout, whole_words
 from wgslice.plans.choose import Step
 from wgslice.plans.copy import plan_copy
@@ -185,19 +186,22 @@ def extracted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
     launch: dict[str, Any] = {"pieces": pieces, "each": each, "unaligned": problem.unaligned}
     for numbers in problem.held(part, problem.numbers[problem.numbers < problem.stop], row.count * pieces):
         target = batch_binding(problem, numbers, part).in_whole(WIDEST_NBYTES)
-        for some, source in source_groups(problem, numbers) or ():
+        for some, source, segment in source_groups(problem, numbers) or ():
             both = source.in_whole(WIDEST_NBYTES), target
-            yield dispatch(problem, kernel, problem.bands[0], some, both, reason, **launch)
+            yield dispatch(problem, kernel, problem.bands[0], some, both, reason, segment=segment, **launch)
 
 
-def source_groups(problem: WindowProblem, numbers: Numbers) -> list[tuple[Numbers, Span]] | None:
-    """Returns windows by the binding of the source that holds them; None if one exceeds a binding."""
+def source_groups(problem: WindowProblem, numbers: Numbers) -> list[tuple[Numbers, Span, int]] | None:
+    """Returns windows by the binding of the source that holds them, or all for each part of the source.
+
+    With a part come the bytes that its rows begin in. None if a binding does not hold a window, or a row.
+    """
     limits, windows = problem.limits, problem.windows
     whole = span_of(problem.tensor, problem.itemsize, limits)
     if whole.nbytes <= problem.max_nbytes:
-        return [(numbers, whole)]
-    if windows.offsets is None:
-        return None
+        return [(numbers, whole, 0)]
+    if windows.offsets is None or problem.unaligned:  # rows that share blocks are copied in order
+        return [(numbers, *part) for part in source_parts(problem, whole)] or None
     tensor, offsets = problem.tensor, windows.offsets[numbers].astype(np.int64)
     most = np.array(tensor.sizes) - 1
     nearest = np.clip(offsets, 0, most) * tensor.strides
@@ -211,9 +215,23 @@ def source_groups(problem: WindowProblem, numbers: Numbers) -> list[tuple[Number
         base = int(lows[order[0]]) // limits.binding_alignment_nbytes * limits.binding_alignment_nbytes
         fits = highs[order] <= base + largest_binding_nbytes(limits)
         nbytes = whole_words(int(highs[order[fits]].max()) - base)
-        groups.append((np.sort(numbers[order[fits]]), Span(base, nbytes)))
+        groups.append((np.sort(numbers[order[fits]]), Span(base, nbytes), 0))
         order = order[~fits]
     return groups
+
+
+def source_parts(problem: WindowProblem, whole: Span) -> list[tuple[Span, int]]:
+    """Returns parts of the source with whole rows, and the bytes that these begin in; none of longer rows."""
+    axis, unit = problem.row.axis, problem.row.unit
+    row_nbytes = problem.windows.extents[axis] * unit * problem.itemsize
+    alignment = problem.limits.binding_alignment_nbytes
+    segment = (problem.max_nbytes - row_nbytes) // alignment * alignment
+    if segment <= 0 or whole.nbytes > U32_MAX:
+        return []
+    stop = whole.offset_nbytes + whole.nbytes
+    starts = range(whole.offset_nbytes, stop, segment)
+    spans = [Span(start, min(whole_words(segment + row_nbytes), stop - start)) for start in starts]
+    return [(span, segment) for span in spans]
 
 
 def inserted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:

@@ -237,7 +237,7 @@ class WindowDispatch(OnGrid):
     window_stride: int  # in the same unit, from one window to the next
     window_size: int  # elements or rows of a window
     winners: Winners | None  # that decide between windows, where these may overlap
-    segment: int = 0  # elements of the source that are bound; windows read the others in another dispatch
+    segment: int = 0  # places of the source that are bound: of rows, that they begin at; 0 if all are
     row_nbytes: int = 0  # of kernels that take rows
     channels: int = 1  # elements an index of a row that keep their order in reversed rows
     mirrored: bool = False  # whether some row goes backwards
