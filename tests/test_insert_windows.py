@@ -24,7 +24,7 @@ from helpers import (
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from planning import USUAL, disjoint_sets, favouring, names_of, planned_insertion
+from planning import USUAL, disjoint_sets, dispatches_of, favouring, names_of, planned_insertion, preferring
 from reference.plans import run_plan
 from running import run_on_gpu, run_side_by_side, side_by_side
 from strategies import BetweenBuffers, nested_strides
@@ -313,6 +313,25 @@ def test_every_strategy_to_insert_is_right(device: wg.Device, case: Case, profil
             assert bool(last_writer_pass) == ("disjoint sets" in names and not in_order)
         found = run_on_gpu(device, by_strategy, source, target, offset_table(case.offsets))
         check_bytes(found, expected)
+
+
+@pytest.mark.parametrize(("binding_nbytes", "bands"), [(2**15, 1), (18 * 2**10, 2)])
+def test_a_binding_holds_the_winners_of_indices_and_of_blocks(
+    device: wg.Device, binding_nbytes: int, bands: int
+) -> None:
+    """4,096 indices and 1,024 blocks of them; a binding of 18 KiB holds the winners of the indices alone."""
+    profile = preferring(CPU, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS, Kernel.LAST_WRITER_ROWS)
+    limits = replace(device.limits, profile=profile, binding_nbytes=binding_nbytes)
+    offsets = np.random.default_rng(0).integers(0, 44, (9, 2))
+    case = Case(4, Layout.packed((9, 20, 20)), Layout.packed((64, 64)), offsets, np.array([1, 1]), seed=0)
+    plan = case.plan(limits, on_gpu=True)
+    kernels = [step.kernel for step in dispatches_of(plan)]
+    assert kernels.count(Kernel.LAST_WRITER_ROWS) == kernels.count(Kernel.INSERT_ROWS) == bands
+    source, target = case.buffers()
+    expected, result = case.expected(source, target), target.copy()
+    run_plan(plan, source, result, offsets)
+    check_bytes(result, expected)
+    check_bytes(run_on_gpu(device, plan, source, target, offset_table(offsets)), expected)
 
 
 def test_cheap_dispatches_insert_overlaps_by_disjoint_sets() -> None:

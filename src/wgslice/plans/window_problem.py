@@ -102,11 +102,8 @@ class WindowProblem(InContext):
     @cached_property
     def bands(self) -> list[Band]:
         """The tensor, split until bindings hold each part and its winners if windows are inserted."""
-        windows, sizes = self.windows, self.tensor.sizes
+        windows, sizes, differ = self.windows, self.tensor.sizes, self.differ
         ranges = list(map(range, sizes))
-        differ = tuple(
-            self.contested and not windows.takes_all(axis, size) for axis, size in enumerate(sizes)
-        )
         if not self.inserts:
             return [Band(tuple(ranges), self.numbers, False, differ, 0)]
         if windows.offsets is not None:  # only what they reach
@@ -117,9 +114,13 @@ class WindowProblem(InContext):
 
         def excess(ranges: list[range]) -> Sequence[int] | None:
             part, winners = self.tensor.select(ranges), winner_sizes(ranges, differ)
-            if (part.stop - part.lowest) * self.itemsize > self.max_nbytes:
+            nbytes = (part.stop - part.lowest) * self.itemsize
+            if nbytes > self.max_nbytes:
                 return part.reaches
-            return winners if prod(winners) * WORD_NBYTES > self.max_nbytes else None
+            count = prod(winners)
+            if self.in_parts:  # one for each vector of a binding, wherever it begins
+                count += (nbytes + self.limits.binding_alignment_nbytes) // WIDEST_NBYTES + 1
+            return winners if count * WORD_NBYTES > self.max_nbytes else None
 
         found: list[Band] = []
         base = 1  # above the zeros that winners begin as
@@ -135,10 +136,17 @@ class WindowProblem(InContext):
         return span_of(self.tensor.select(band.ranges), self.itemsize, self.limits)
 
     @cached_property
+    def differ(self) -> tuple[bool, ...]:
+        """The dimensions in which winners differ from index to index."""
+        return tuple(
+            self.contested and not self.windows.takes_all(axis, size)
+            for axis, size in enumerate(self.tensor.sizes)
+        )
+
+    @property
     def in_parts(self) -> bool:
         """Whether windows may overlap in parts of rows."""
-        axis = self.row.axis
-        return self.windows.sizes[axis] > 1 and any(band.differ[axis] for band in self.bands)
+        return self.windows.sizes[self.row.axis] > 1 and self.differ[self.row.axis]
 
     @property
     def bands_of_blocks(self) -> list[Band]:
