@@ -430,3 +430,27 @@ def test_zeros_without_a_step_are_zeros_at_each_call(device: wg.Device, tmp_path
         assert (zeros.tolist(), flipped.tolist()) == ([0] * 5, DATA[::-1].tolist())
         zeros[...] = 77
         del zeros
+
+
+def test_a_program_packs_the_tensor_of_many_windows(device: wg.Device, capture: Capture) -> None:
+    """One channel is copied out, windows are written into the copy, and it is copied back."""
+    rng = np.random.default_rng(0)
+    picture = rng.integers(0, 256, (200, 200, 3), np.uint8)
+    offsets, patches = rng.integers(0, 169, (400, 2)), rng.integers(0, 256, (400, 32, 32), np.uint8)
+    expected = picture.copy()
+    for (row, column), patch in zip(offsets, patches, strict=True):
+        expected[row : row + 32, column : column + 32, 1] = patch
+    crops = [expected[row : row + 32, column : column + 32, 1] for row, column in offsets]
+
+    def patched(x: wg.Tensor, windows: wg.Tensor) -> tuple[wg.Tensor, Any]:
+        result = x.copy()
+        wg.insert_windows(result[..., 1], offsets, windows, overlap="last")
+        return result, wg.extract_windows(result[..., 1], offsets, (32, 32))
+
+    given = {"x": wg.asarray(picture, device=device), "windows": wg.asarray(patches, device=device)}
+    plans = wg.explain(patched, **given).plans
+    assert [plan.choice and plan.choice.name for plan in plans][1:] == ["packed first"] * 2
+    program = capture(patched, **given)
+    for results in (patched(**given), program(**given), program(**given)):
+        assert np.array_equal(results[0].numpy(), expected)
+        assert np.array_equal(results[1].numpy(), crops)
