@@ -18,7 +18,7 @@ from wgslice.plans.problem import largest_binding_nbytes, span_of
 from wgslice.plans.profiles import BLOCKS_EACH, ClassCost, CostClass, Profile, windows_class
 from wgslice.plans.steps import Memory, Span, launch_row, share_of, words_spanned
 from wgslice.plans.window_problem import Band, Row, WindowProblem
-from wgslice.plans.windows import Dimension, Numbers, WindowDispatch
+from wgslice.plans.windows import Dimension, Numbers, WindowDispatch, layouts_of
 
 BLOCK_WORDS = WIDEST_NBYTES // WORD_NBYTES
 # Blocked pieces write some words twice, and writers of the same bits take turns.
@@ -363,15 +363,7 @@ def winners(problem: WindowProblem, band: Band) -> Iterator[WindowDispatch]:
 
 def each_window(problem: WindowProblem) -> Iterator[Step]:
     """Yields the steps of a copy of each window, all of them inside the source."""
-    windows, offsets = problem.windows, problem.windows.offsets
-    assert offsets is not None
-    for number, (begins, flips) in enumerate(zip(offsets.tolist(), windows.flips.tolist(), strict=True)):
-        boxes = zip(begins, windows.extents, windows.steps, strict=True)
-        indices = [
-            range(begin + extent - 1, begin - 1, -step)
-            if flips >> axis & 1
-            else range(begin, begin + extent, step)
-            for axis, (begin, extent, step) in enumerate(boxes)
-        ]
-        target: Layout = problem.batch.select([number, *problem.whole])
-        yield from plan_copy(problem.tensor.select(indices), target, problem.itemsize, problem.context).steps
+    boxes = problem.boxes.boxes
+    sides = [layouts_of(boxes.sizes, boxes.strides[side], boxes.starts[side]) for side in (0, 1)]
+    for source, target in zip(*sides, strict=True):
+        yield from plan_copy(source, target, problem.itemsize, problem.context).steps
