@@ -155,9 +155,7 @@ def bound(binding: structs.DML_BINDING_DESC, tensor: BufferTensor) -> tuple[Buff
     if binding.Type != structs.DML_BINDING_TYPE.BUFFER or not isinstance(part, structs.DML_BUFFER_BINDING):
         raise ValueError(f"Type = {binding.Type!r}: must be DML_BINDING_TYPE_BUFFER, with its Desc")
     offset, nbytes = integer("Offset", part.Offset), integer("SizeInBytes", part.SizeInBytes)
-    host, buffer = found_by("buffer", part.Buffer)
-    if buffer is None:
-        raise TypeError(f"Buffer is of type {host.type_name(part.Buffer)}: must be a wgpu.GPUBuffer")
+    _, buffer = found_by("GPUBuffer", part.Buffer, "Buffer is ")
     if nbytes < tensor.nbytes:
         raise ValueError(f"SizeInBytes = {nbytes}: must be at least TotalTensorSizeInBytes, {tensor.nbytes}")
     if offset < 0 or offset % tensor.alignment_nbytes:

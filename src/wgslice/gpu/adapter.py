@@ -44,6 +44,27 @@ MIN_LIMITS = {
     "max-uniform-buffers-per-shader-stage": 1,
 }
 
+# By operating system: the backend that it gives, and what gives it an adapter.
+LINUX = (
+    "Vulkan",
+    "install your GPU's Vulkan driver, or Mesa's software driver lavapipe with the Vulkan loader "
+    "(packages often named mesa-vulkan-drivers and libvulkan1)",
+)
+SYSTEMS = {
+    "Darwin": ("Metal", "Metal is part of macOS 10.13 and later; this one offers no Metal device"),
+    "Emscripten": (
+        "WebGPU",
+        "this browser offers no WebGPU here: use one that has it, and a page from https or localhost",
+    ),
+    "Windows": ("D3D12", "Direct3D 12 is part of Windows 10 and later; update the graphics driver"),
+}
+COMMANDS = {  # by families of Linux
+    "debian ubuntu": "sudo apt-get install --no-install-recommends mesa-vulkan-drivers",
+    "fedora rhel": "sudo dnf install mesa-vulkan-drivers vulkan-loader",
+    "suse": "sudo zypper install libvulkan_lvp libvulkan1",
+    "arch": "sudo pacman -S vulkan-swrast vulkan-icd-loader",
+}
+
 # By host and backend, enumerated once: OpenGL adapters of two enumerations share one context under two locks,
 # and the process aborts when two threads use their devices (wgpu-native 29, "BadAccess").
 found_adapters: dict[tuple[str, str], list[Adapter]] = {}
@@ -98,14 +119,14 @@ def describe_adapter(host: WebGPU, handle: Any) -> Adapter:
 def choose_adapter(adapters: Sequence[Adapter], query: str | None = None) -> Adapter:
     """Return the best adapter, or the n-th, from 0, whose name or backend contains `query` before `#n`."""
     if not adapters:
-        raise NoAdapterError(f"this machine has no WebGPU adapter: {driver_override()}{install_advice()}")
+        raise NoAdapterError(f"this machine has no WebGPU adapter: {install_advice()}")
     wanted, number = split_query(query)
     fitting = [adapter for adapter in adapters if wanted in str(adapter).lower()]
     if len(fitting) <= number:
         origin = " (from WGSLICE_ADAPTER)" * (os.environ.get("WGSLICE_ADAPTER") == query)
         last = f": the last that fits is #{len(fitting) - 1}" * bool(fitting)
-        absent = not fitting and wanted in native_backend().lower()
-        advice = f"; {driver_override()}{install_advice()}" * absent
+        native, _ = SYSTEMS.get(platform.system(), LINUX)
+        advice = f"; {install_advice()}" * (not fitting and wanted in native.lower())
         raise NoAdapterError(
             f"no adapter has {query!r}{origin} in its name or backend{last}; name a part of one that "
             f"this machine has: {'; '.join(map(str, adapters))}{advice}"
@@ -165,44 +186,18 @@ def check_limits(adapter: Adapter, limits: Mapping[str, int]) -> None:
             )
 
 
-def driver_override() -> str:
-    """Name the environment variables that restrict the Vulkan loader to some drivers, if any are set."""
-    given = [f"{name}={os.environ[name]}" for name in DRIVER_VARIABLES if name in os.environ]
-    return f"{' and '.join(given)} hides all other Vulkan drivers, correct or unset that; else " * bool(given)
-
-
-def native_backend() -> str:
-    """Return the backend that `install_advice` gives this operating system."""
-    return {"Darwin": "Metal", "Emscripten": "WebGPU", "Windows": "D3D12"}.get(platform.system(), "Vulkan")
-
-
 def install_advice() -> str:
-    """Say what to install or update to give this operating system an adapter."""
-    system = platform.system()
-    if system == "Emscripten":
-        return "this browser offers no WebGPU here: use one that has it, and a page from https or localhost"
-    if system == "Darwin":
-        return "Metal is part of macOS 10.13 and later; this one offers no Metal device"
-    if system == "Windows":
-        return "Direct3D 12 is part of Windows 10 and later; update the graphics driver"
+    """Say what to unset, install or update to give this operating system an adapter."""
+    given = " and ".join(f"{name}={os.environ[name]}" for name in DRIVER_VARIABLES if name in os.environ)
+    hidden = f"{given} hides all other Vulkan drivers, correct or unset that; else " * bool(given)
     try:
         release = platform.freedesktop_os_release()
-    except OSError:
+    except OSError:  # of another system, too
         release = {}
     families = {release.get("ID", ""), *release.get("ID_LIKE", "").split()}
-    commands = {
-        "debian ubuntu": "sudo apt-get install --no-install-recommends mesa-vulkan-drivers",
-        "fedora rhel": "sudo dnf install mesa-vulkan-drivers vulkan-loader",
-        "suse": "sudo zypper install libvulkan_lvp libvulkan1",
-        "arch": "sudo pacman -S vulkan-swrast vulkan-icd-loader",
-    }
-    for names, command in commands.items():
-        if families & {*names.split()}:
-            return f"install a Vulkan driver, such as the software one: {command}"
-    return (
-        "install your GPU's Vulkan driver, or Mesa's software driver lavapipe with the Vulkan loader "
-        "(packages often named mesa-vulkan-drivers and libvulkan1)"
-    )
+    command = next((command for names, command in COMMANDS.items() if families & {*names.split()}), None)
+    software = f"install a Vulkan driver, such as the software one: {command}"
+    return hidden + (software if command else SYSTEMS.get(platform.system(), LINUX)[1])
 
 
 @fitted()

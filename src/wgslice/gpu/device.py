@@ -21,7 +21,6 @@ from wgslice.gpu.adapter import (
     check_process,
     describe_adapter,
     devices_in_use,
-    driver_override,
     find_adapter,
     find_adapters,
     install_advice,
@@ -51,6 +50,7 @@ MAPPABLE = "mappable-primary-buffers"  # wgpu's feature: buffers of tensors may 
 TIMESTAMPS = "timestamp-query"
 
 WRAPPED = "_wgslice_device"  # the attribute of a wgpu.GPUDevice that holds its Device
+MAKING = "Device.request(name) makes a device"  # of errors
 
 Compiled_co = TypeVar("Compiled_co", covariant=True)
 
@@ -87,9 +87,9 @@ class Device:
     True
     """
 
-    @fitted("Device.request(name) makes a device")
+    @fitted(MAKING)
     def __init__(self, wgpu_device: GPUDevice) -> None:
-        self.host, wgpu_device = checked_wgpu_device("Device", wgpu_device)
+        self.host, wgpu_device = found_by("GPUDevice", wgpu_device, "Device: wgpu_device is ", MAKING)
         self.wgpu_device: Any = wgpu_device  # Any to callers, since wgpu ships no types
         self.queue: Queue = wgpu_device.queue
         # Around every call of the host: raises its errors, and lets one thread in where it has to.
@@ -194,7 +194,7 @@ class Device:
         chosen = chosen_adapter("Device.request_async", named_one)
         host = host_named(chosen.host)
         with named("Device.request_async"), host.errors:
-            made = await host.request_device_async(chosen.handle, features_for(host, chosen))
+            made = await host.request_device(chosen.handle, features_for(host, chosen), waits=False)
         device = cls._on(chosen, made)
         if adapter is None:
             default_devices[:] = [device]
@@ -230,7 +230,7 @@ class Device:
         NoAdapterError
             A limit of the device is too low for the kernels; the message names it.
         """
-        host, wgpu_device = checked_wgpu_device("Device.wrap", wgpu_device)
+        host, wgpu_device = found_by("GPUDevice", wgpu_device, "Device.wrap: wgpu_device is ", MAKING)
         check_process()
         with named("Device.wrap"), host.errors, process_lock:
             device: Device | None = getattr(wgpu_device, WRAPPED, None)
@@ -307,7 +307,7 @@ class Device:
     def pooled_buffer(self, nbytes: int, size: int, *, zeroed: bool) -> Buffer:
         """Make a buffer of `size` bytes that the pool reuses, as `Sink.reused_buffer` says."""
         if not MIN_REUSED_NBYTES <= size <= self.pool.max_nbytes:
-            return leased(self.wgpu_device, self.new_buffer(size, self.tensor_usages))
+            return Lease(self.wgpu_device, self.new_buffer(size, self.tensor_usages))
         self.check_not_lost()
         buffer = self.pool.take(size)
         with self.calls:
@@ -395,11 +395,6 @@ class OneByOne:
         self.errors.__exit__(kind, error, traceback)
 
 
-def leased(wgpu_device: GPUDevice, buffer: Buffer) -> Buffer:
-    """Return a lease of a buffer that is freed when the lease is dropped."""
-    return Lease(wgpu_device, buffer, lambda *_: None)
-
-
 def buffer_nbytes(nbytes: int) -> int:
     """Return the bytes of a buffer for tensors: whole vectors of 16 bytes, at least one."""
     return max(-(-nbytes // 16) * 16, 16)
@@ -433,25 +428,14 @@ def is_elsewhere(device: Device, handle: Any) -> bool:
     return not device.host.has(handle) if owner is None else owner is not device.wgpu_device
 
 
-def checked_wgpu_device(name: str, value: object) -> tuple[WebGPU, GPUDevice]:
-    """Return the host of a device, and the device; raise TypeError, beginning with a name, if it is none."""
-    host, wgpu_device = found_by("device", value)
-    if wgpu_device is None:
-        raise TypeError(
-            f"{name}: wgpu_device is of type {host.type_name(value)}: must be a wgpu.GPUDevice; "
-            "Device.request(name) makes a device"
-        )
-    return host, wgpu_device
-
-
 def chosen_adapter(name: str, adapter: Any) -> Adapter:
     """Return an adapter, or that for a part of its name or None; `name` begins errors."""
     if adapter is None or isinstance(adapter, str):
         query, adapter = adapter, find_adapter(adapter)
         if adapter.backend == "OpenGL" and "gl" not in (query or "").lower():
             warnings.warn(
-                f"no Vulkan driver fits, so {adapter} is used: {driver_override()}"
-                f"{install_advice()}; adapter='OpenGL' or WGSLICE_ADAPTER=OpenGL silences this warning",
+                f"no Vulkan driver fits, so {adapter} is used: {install_advice()}; "
+                "adapter='OpenGL' or WGSLICE_ADAPTER=OpenGL silences this warning",
                 RuntimeWarning,
                 stacklevel=3,
             )

@@ -21,7 +21,6 @@ from wgslice.gpu.device import (
     describe_buffer,
     is_elsewhere,
 )
-from wgslice.gpu.hosts import found_by
 from wgslice.gpu.hosts.webgpu import WebGPU
 from wgslice.gpu.pipelines import BoundCommand, BoundDispatch
 from wgslice.gpu.protocols import (
@@ -59,7 +58,7 @@ def owning_device(host: WebGPU, handle: Any, device: AnyDevice = None) -> Device
         return checked_device(device)
     owner = host.owner_of(handle)
     if owner is None:
-        candidates = [each for each in devices_in_use if host.as_device(each) is not None]
+        candidates = [each for each in devices_in_use if host.handle_in(each, "GPUDevice") is not None]
         if len(candidates) != 1:
             raise ValueError(
                 f"{host.type_name(handle)} does not tell its device, and {len(candidates)} are in use: give "
@@ -69,17 +68,9 @@ def owning_device(host: WebGPU, handle: Any, device: AnyDevice = None) -> Device
     return getattr(owner, WRAPPED, None) or Device.wrap(owner)
 
 
-def checked_buffer(value: Any, remedy: str) -> tuple[WebGPU, Buffer]:
-    """Return the host of a buffer, and what stands for it; raise TypeError if the value is none."""
-    host, buffer = found_by("buffer", value)
-    if buffer is None:
-        raise TypeError(f"of type {host.type_name(value)}: must be a wgpu.GPUBuffer; {remedy}")
-    return host, buffer
-
-
 def checked_encoder(device: Device, value: Any, *, or_pass: bool = False) -> Any:
     """Return the command encoder of the device, or the compute pass if that is accepted, that a value is."""
-    encoder = device.host.as_encoder(value, or_pass=or_pass)
+    encoder = device.host.handle_in(value, "GPUCommandEncoder", *["GPUComputePassEncoder"] * or_pass)
     if encoder is None:
         kinds = "a wgpu.GPUCommandEncoder" + " or an open wgpu.GPUComputePassEncoder" * or_pass
         raise TypeError(f"encoder is of type {device.host.type_name(value)}: must be {kinds}")

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from wgslice.errors import CaptureRefused, OutOfDeviceMemory
 from wgslice.gpu.adapter import check_process
-from wgslice.gpu.device import TENSOR_USAGES, Device, buffer_nbytes, leased
+from wgslice.gpu.device import TENSOR_USAGES, Device, buffer_nbytes
 from wgslice.gpu.pipelines import BoundCommand
 from wgslice.gpu.protocols import Buffer, CommandEncoder, Place
-from wgslice.gpu.stand_ins import Placeholder
+from wgslice.gpu.stand_ins import Lease, Placeholder
 from wgslice.layout import whole_words
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import PATTERN_NBYTES, UPLOAD_CHUNK_NBYTES
@@ -39,9 +39,8 @@ class Sink:
 
     def create_buffer(self, device: Device, nbytes: int, *, zeroed: bool = True) -> Buffer:  # noqa: ARG002 -- of Listing
         """Make a zeroed buffer for tensors of at least `nbytes`; listed calls rely on zeros if `zeroed`."""
-        return leased(
-            device.wgpu_device, device.new_buffer(checked_nbytes(device, nbytes), device.tensor_usages)
-        )
+        buffer = device.new_buffer(checked_nbytes(device, nbytes), device.tensor_usages)
+        return Lease(device.wgpu_device, buffer)
 
     def reused_buffer(self, device: Device, nbytes: int, *, zeroed: bool = False) -> Buffer:
         """Make a buffer for a tensor, of any content unless `zeroed`, with zeros after the `nbytes`.

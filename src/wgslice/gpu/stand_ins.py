@@ -26,7 +26,9 @@ class Lease(StandIn):
     `give_back`, told so, frees the buffer instead of using it again.
     """
 
-    def __init__(self, wgpu_device: GPUDevice, buffer: Any, give_back: Callable[[Any, bool], None]) -> None:
+    def __init__(
+        self, wgpu_device: GPUDevice, buffer: Any, give_back: Callable[[Any, bool], None] = lambda *_: None
+    ) -> None:
         self.wgpu_device = wgpu_device
         self.size: int = buffer.size
         self.usage: int = buffer.usage

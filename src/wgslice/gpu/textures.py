@@ -45,9 +45,7 @@ from wgslice.plans.textures import (
 
 def checked_texture(value: Any, device: AnyDevice = None) -> tuple[Texture, Device]:
     """Return the texture that a caller's value is, and its device; raise TypeError if it is none."""
-    host, texture = found_by("texture", value)
-    if texture is None:
-        raise TypeError(f"texture is of type {host.type_name(value)}: must be a wgpu.GPUTexture")
+    host, texture = found_by("GPUTexture", value, "texture is ")
     return texture, owning_device(host, texture, device)
 
 

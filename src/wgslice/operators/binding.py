@@ -13,8 +13,9 @@ from wgslice.arguments import MAX_RANK, U32_MAX, Integers, check_within, checked
 from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
+from wgslice.gpu.hosts import found_by
 from wgslice.gpu.protocols import Buffer
-from wgslice.gpu.recording import BoundLayout, check_fits, checked_buffer, keep_for_caller
+from wgslice.gpu.recording import BoundLayout, check_fits, keep_for_caller
 from wgslice.gpu.sink import placeholder, sink
 from wgslice.layout import Layout, whole_words
 from wgslice.plans.profiles import MAX_PLACES
@@ -111,7 +112,7 @@ def buffer_and_offset(binding: Buffer | tuple[Buffer, SupportsIndex]) -> tuple[B
     pair: Any = binding if isinstance(binding, tuple) and len(binding) == 2 else (binding, 0)
     given, offset = pair
     remedy = "or a Tensor, which asarray(array) makes, or a tuple of a buffer and a byte offset"
-    return checked_buffer(given, remedy)[1], offset
+    return found_by("GPUBuffer", given, remedy=remedy)[1], offset
 
 
 class BindingSlot:

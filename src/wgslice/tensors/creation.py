@@ -12,8 +12,9 @@ from wgslice.arguments import Integers, OneOrMore, checked_offset, checked_shape
 from wgslice.dtypes import AnyDType, DType, element_dtype, native_array, view_dtype
 from wgslice.errors import fitted, named, public
 from wgslice.gpu.device import AnyDevice, Device, check_usable, checked_device
+from wgslice.gpu.hosts import found_by
 from wgslice.gpu.protocols import Buffer
-from wgslice.gpu.recording import check_alive, check_fits, checked_buffer, owning_device
+from wgslice.gpu.recording import check_alive, check_fits, owning_device
 from wgslice.gpu.sink import checked_nbytes
 from wgslice.layout import Layout
 from wgslice.tensors.methods import packed_copy
@@ -336,9 +337,8 @@ def from_buffer(
            [5, 6, 7]], dtype=int16)
     """
     with named("gpu_buffer"):
-        host, buffer = checked_buffer(
-            gpu_buffer, "a tensor's is x.buffer, and offset= is the byte to begin at"
-        )
+        remedy = "a tensor's is x.buffer, and offset= is the byte to begin at"
+        host, buffer = found_by("GPUBuffer", gpu_buffer, remedy=remedy)
         owner = owning_device(host, buffer, device)
     sizes, element = checked_shape(shape), view_dtype(dtype)
     start = checked_offset(offset, element.itemsize)

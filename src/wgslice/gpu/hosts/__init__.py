@@ -73,13 +73,17 @@ def loaded_hosts() -> Iterator[WebGPU]:
         yield dawn_host()
 
 
-def found_by(kind: str, value: Any) -> tuple[WebGPU, Any]:
-    """Return the host of which a value is a handle of a kind, and what stands for it, or None."""
+def found_by(kind: str, value: Any, subject: str = "", remedy: str = "") -> tuple[WebGPU, Any]:
+    """Return the host of which a value is a handle, of an interface of WebGPU's, and what stands for it.
+
+    Raises TypeError, which begins with `subject`, for other values.
+    """
     for host in loaded_hosts():
-        found = getattr(host, f"as_{kind}")(value)
+        found = host.handle_in(value, kind)
         if found is not None:
             return host, found
-    return default_host(), None
+    name = default_host().type_name(value)
+    raise TypeError(f"{subject}of type {name}: must be a wgpu.{kind}{'; ' * bool(remedy)}{remedy}")
 
 
 def uses_public_names() -> bool:

@@ -19,7 +19,6 @@ from wgslice.gpu.protocols import (
     Place,
     Region,
     TexelRows,
-    Texture,
 )
 from wgslice.gpu.stand_ins import StandIn, handle_of, known
 from wgslice.plans.proofs import Checks
@@ -94,15 +93,11 @@ class WebGPU:
             found = await self.api.gpu.enumerate_adapters_async()
             vars(self).setdefault("_handles", [*found])  # another task may have found them
 
-    def request_device(self, adapter: Any, features: Collection[str] = ()) -> GPUDevice:
-        """Make a device with all limits of its adapter, and some of its features."""
-        made: GPUDevice = self._fresh(adapter).request_device_sync(**self._wanted(adapter, features))
-        return made
-
-    async def request_device_async(self, adapter: Any, features: Collection[str] = ()) -> GPUDevice:
-        """Make a device as `request_device`, without a wait."""
-        made: GPUDevice = await self._fresh(adapter).request_device_async(**self._wanted(adapter, features))
-        return made
+    def request_device(self, adapter: Any, features: Collection[str] = (), *, waits: bool = True) -> Any:
+        """Make a device with all limits of its adapter, and some of its features; or return an awaitable."""
+        fresh = self._fresh(adapter)
+        request = fresh.request_device_sync if waits else fresh.request_device_async
+        return request(**self._wanted(adapter, features))
 
     def _wanted(self, adapter: Any, features: Collection[str]) -> dict[str, Any]:
         wanted = [*features, *{SAFE} & {*adapter.features}]
@@ -130,28 +125,16 @@ class WebGPU:
 
     # Callers' values
 
-    def as_device(self, value: Any) -> GPUDevice | None:
-        """Return the device of this host that a value is, or None."""
-        return self._as(value, "GPUDevice")
+    def handle_in(self, value: Any, *kinds: str) -> Any:
+        """Return the handle of this host, of one of WebGPU's interfaces, that a value is, or None.
 
-    def as_buffer(self, value: Any) -> Buffer | None:
-        """Return what stands for the buffer that a value is, or None."""
-        found = value if isinstance(value, StandIn) else self._as(value, "GPUBuffer")
-        return None if found is None else known(found)
-
-    def as_texture(self, value: Any) -> Texture | None:
-        """Return the texture that a value is, or None."""
-        texture: Texture | None = self._as(value, "GPUTexture")
-        return texture
-
-    def as_encoder(self, value: Any, *, or_pass: bool = False) -> Any:
-        """Return the command encoder that a value is, or the compute pass if that is accepted, or None."""
-        return self._as(value, "GPUCommandEncoder", *["GPUComputePassEncoder"] * or_pass)
-
-    def _as(self, value: Any, *kinds: str) -> Any:
+        Of a buffer, what stands for it.
+        """
         if self.name == "browser":
             value = self.api.wrapped(value)
-        return value if isinstance(value, tuple(getattr(self.api, kind) for kind in kinds)) else None
+        if not isinstance(value, tuple(getattr(self.api, kind) for kind in kinds)):
+            return value if isinstance(value, StandIn) and "GPUBuffer" in kinds else None
+        return known(value) if "GPUBuffer" in kinds else value
 
     def type_name(self, value: object) -> str:
         """Return the name of a value's type for errors."""
