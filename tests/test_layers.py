@@ -214,7 +214,6 @@ def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
         "gpu.hosts": {"wgpudawn"},
         "gpu.hosts.navigator": {"js", "pyodide"},  # of the browser's Python
         "gpu.hosts.declarations_0_32": {"_cffi_backend"},  # cffi is what wgpu needs
-        "gpu.hosts.declared": {"cffi"},
         "calibration.store": {"platformdirs"},
         "onnx": {"google", "onnx"},  # protobuf comes with onnx
         "onnx.graph": {"onnx"},

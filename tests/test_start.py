@@ -14,10 +14,10 @@ from cffi import FFI
 from helpers import run_python
 
 import wgslice as wg
-from wgslice.gpu.hosts import declared
+from wgslice.gpu.hosts import wgpu_native
 
-WRITTEN = Path(declared.__file__).with_name("declarations_0_32.py")
-ABOUT = f'''"""What cffi's out-of-line ABI mode makes of the header of wgpu {declared.WGPU_VERSION}.
+WRITTEN = Path(wgpu_native.__file__).with_name("declarations_0_32.py")
+ABOUT = f'''"""What cffi's out-of-line ABI mode makes of the header of wgpu {wgpu_native.VERSIONS[0]}.
 
 `python tests/test_start.py` writes this module anew.
 """
@@ -37,7 +37,7 @@ def declarations() -> str:
 
 def test_declarations_are_those_of_the_header_of_wgpu() -> None:
     """`python tests/test_start.py` writes them anew."""
-    assert wgpu.__version__ == declared.WGPU_VERSION
+    assert (wgpu.__version__,) == wgpu_native.VERSIONS
     assert WRITTEN.read_text("utf-8") == declarations()
 
 
@@ -73,7 +73,7 @@ REPORT = """
 import json, sys
 from cffi import FFI
 from wgpu.backends.wgpu_native import _ffi, ffi
-left = [str(finder) for finder in sys.meta_path if "wgslice" in type(finder).__module__]
+left = [str(finder) for finder in sys.meta_path if finder.__module__.startswith("wgslice.")]
 given = [name for name, value in vars(_ffi).items() if "wgslice" in type(value).__module__]
 print(json.dumps([isinstance(ffi, FFI), left, given, ffi is _ffi.ffi]))
 """

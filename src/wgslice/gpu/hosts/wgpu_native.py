@@ -2,20 +2,29 @@
 
 They use wgpu-native's functions and private names of wgpu-py. Numbers in parentheses are microseconds, here
 and by the public call, on SwiftShader with wgpu 0.32.0.
+
+wgpu-py lets cffi parse its header when it loads its library, which takes about half of a first slice's time;
+cffi also parses each type that is named for the first time. `declarations_0_32`, which cffi makes of the same
+declarations, loads in 10 ms. `Declaring` lets wgpu-py use it, only if nothing has loaded its library yet, and
+only in place of the very text that it was made from.
 """
 
 from __future__ import annotations
 
+import builtins
 import os
+import sys
 from collections.abc import Callable, Collection, Generator, Sequence
+from contextlib import suppress
 from functools import cache, partial
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from threading import current_thread, main_thread
 from time import perf_counter, sleep
+from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 from weakref import ref
 
 from wgslice.errors import LOST, DeviceLostError
-from wgslice.gpu.hosts.declared import ParsedDeclarations
 from wgslice.gpu.hosts.webgpu import BACKENDS, IsLost, Pending, WebGPU
 from wgslice.gpu.protocols import (
     BindGroup,
@@ -47,10 +56,13 @@ class WgpuNative(WebGPU):
     best_handle = None  # `found_handles` of one backend is as fast
 
     def __init__(self, name: str, api: Any) -> None:
-        with ParsedDeclarations():
+        sys.meta_path.insert(0, Declaring)
+        try:
             from wgpu.backends import wgpu_native
             from wgpu.backends.wgpu_native import GPUBindGroup, ffi, lib
             from wgpu.backends.wgpu_native._api import libf
+        finally:
+            sys.meta_path.remove(Declaring)
 
         super().__init__(name, api)
         self.copies_single_aspects = True
@@ -377,3 +389,65 @@ def keep_interrupt(_: object, error: BaseException, __: object) -> None:
     interrupts.append(error)
     for found in [*pending.values()]:
         found.is_missed = True
+
+
+PARSING = "wgpu.backends.wgpu_native._ffi"  # wgpu-py's module that declares and loads wgpu-native
+python_import = builtins.__import__
+
+
+class Declaring(SourceFileLoader):
+    """Finds and runs one module of wgpu-py, except that `cffi.FFI` in it is Declared."""
+
+    @classmethod
+    def find_spec(cls, name: str, path: Sequence[str] | None, *_: object) -> ModuleSpec | None:
+        """Return what Python finds of that module, with this loader, or None for all others."""
+        spec = PathFinder.find_spec(name, path) if name == PARSING else None
+        if spec is None or type(spec.loader) is not SourceFileLoader:
+            return None
+        spec.loader = cls(name, spec.loader.path)
+        return spec
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the module, and leave in it the plain objects that it would have otherwise."""
+        own = vars(module)
+        own["__loader__"] = own["__spec__"].loader = SourceFileLoader(self.name, self.path)
+        own["__builtins__"] = {**vars(builtins), "__import__": import_declared}
+        code: Any = self.get_code(self.name)
+        exec(code, own)
+        own["__builtins__"] = vars(builtins)
+        own["ffi"] = own["ffi"].ffi
+
+
+def import_declared(name: str, *arguments: Any, **options: Any) -> Any:
+    """Import as Python does, but for `cffi`, which is a namespace with Declared."""
+    module = python_import(name, *arguments, **options)
+    if name != "cffi":
+        return module
+    return SimpleNamespace(**{**vars(module), "FFI": partial(Declared, module.FFI)})
+
+
+class Declared:
+    """Stands in for a `cffi.FFI` until its declarations are known."""
+
+    def __init__(self, parsing: Callable[[], Any]) -> None:
+        self.parsing = parsing  # cffi.FFI
+        self.ffi: Any = None
+
+    def cdef(self, source: str) -> None:
+        """Take the declarations of this package if they were made from this text; else let cffi parse it."""
+        with suppress(Exception):  # such as a cffi that reads no modules of this format
+            from hashlib import sha256
+
+            from wgslice.gpu.hosts import declarations_0_32 as declarations
+
+            if sha256(source.encode()).hexdigest() == declarations.SHA256:
+                self.ffi = declarations.ffi
+        if self.ffi is None:
+            self.ffi = self.parsing()
+            self.ffi.cdef(source)
+
+    def set_source(self, *_: Any) -> None:
+        """Do nothing: wgpu-py states how a module would be made of its declarations, and makes none."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.ffi, name)
