@@ -14,10 +14,9 @@ from bench.index_probes import IndexProbe
 from bench.probes import FAR_NBYTES, FAR_RUN, Probe, probes
 from bench.window_probes import SizedProbe, WindowProbe
 from wgslice.gpu.device import Device
-from wgslice.gpu.protocols import Place
+from wgslice.gpu.protocols import Place, handle_of
 from wgslice.gpu.recording import Recorder
 from wgslice.gpu.sink import RUNNING
-from wgslice.gpu.stand_ins import handle_of
 from wgslice.layout import Layout
 from wgslice.plans.choose import Dispatched, Step, seconds_of
 from wgslice.plans.facade import scratch_of

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from running import created
 
 import wgslice as wg
+from wgslice.gpu.protocols import Placeholder, is_given_out
 from wgslice.gpu.sink import Listing, Sink
-from wgslice.gpu.stand_ins import Placeholder, is_given_out
 
 FIXED = ("x", "y", "small", "picks", "wide", "mask", "corners")  # tensors of `Tensors`
 MAKE_DEVICES = {"Device.request", "to_device"}  # which an explained call may

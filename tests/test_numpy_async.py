@@ -143,9 +143,9 @@ def test_frames_read_two_frames_later_block_nothing(
     fresh = wg.Device.request(device.adapter)
     blocked, finishes = [0], wgpu_native.finishes_before_loss
 
-    def watched(finished: Callable[[float], bool], is_lost: Callable[[], bool]) -> bool:
-        blocked[0] += not finished(0)
-        return finishes(finished, is_lost)
+    def watched(is_done: Callable[[], bool], is_lost: Callable[[], bool]) -> bool:
+        blocked[0] += not is_done()
+        return finishes(is_done, is_lost)
 
     monkeypatch.setattr(wgpu_native, "finishes_before_loss", watched)
     with noted(fresh.wgpu_device, "create_buffer", lambda *, usage, **_: usage) as usages:

@@ -44,10 +44,10 @@ def paused() -> Iterator[Stall]:
     """Keep whoever waits for a GPU inside of the wait, with all that it holds there, until `over` is set."""
     stall, finishes_before_loss = Stall(), wgpu_native.finishes_before_loss
 
-    def held(finished: Callable[[float], bool], is_lost: Callable[[], bool]) -> bool:
+    def held(is_done: Callable[[], bool], is_lost: Callable[[], bool]) -> bool:
         stall.begun.set()
         stall.hold()
-        return finishes_before_loss(finished, is_lost)
+        return finishes_before_loss(is_done, is_lost)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(wgpu_native, "finishes_before_loss", held)
@@ -66,9 +66,9 @@ def unanswered(device: wg.Device) -> Iterator[Stall]:
     stall, finishes_before_loss = Stall(), wgpu_native.finishes_before_loss
     wgpu_device = device.wgpu_device
 
-    def watched(finished: Callable[[float], bool], is_lost: Callable[[], bool]) -> bool:
+    def watched(is_done: Callable[[], bool], is_lost: Callable[[], bool]) -> bool:
         stall.begun.set()
-        return finishes_before_loss(finished, is_lost)
+        return finishes_before_loss(is_done, is_lost)
 
     queue_is_empty = WgpuNative.queue_is_empty
 

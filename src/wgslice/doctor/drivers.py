@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from wgslice.doctor.trials import SEED, difference
 from wgslice.gpu.device import Device
 from wgslice.gpu.pipelines import READ, Binding, KernelCall
-from wgslice.gpu.protocols import Place
+from wgslice.gpu.protocols import Place, handle_of
 from wgslice.gpu.recording import Recorder
 from wgslice.gpu.sink import sink
-from wgslice.gpu.stand_ins import handle_of
 from wgslice.gpu.transfer import download
 from wgslice.packaged import packaged_text
 

@@ -29,8 +29,7 @@ from wgslice.gpu.adapter import (
 from wgslice.gpu.hosts import found_by, host_named
 from wgslice.gpu.hosts.webgpu import WebGPU
 from wgslice.gpu.pipelines import MIN_REUSED_NBYTES, BufferPool, Pipelines, fewest_checks, max_reused_nbytes
-from wgslice.gpu.protocols import Buffer, BufferUsage, BytesCopy, CommandEncoder, GPUDevice, Queue
-from wgslice.gpu.stand_ins import Lease, handle_of
+from wgslice.gpu.protocols import Buffer, BufferUsage, BytesCopy, CommandEncoder, GPUDevice, Lease, handle_of
 from wgslice.plans.profiles import (
     CPU,
     GPU,
@@ -91,7 +90,7 @@ class Device:
     def __init__(self, wgpu_device: GPUDevice) -> None:
         self.host, wgpu_device = found_by("GPUDevice", wgpu_device, "Device: wgpu_device is ", MAKING)
         self.wgpu_device: Any = wgpu_device  # Any to callers, since wgpu ships no types
-        self.queue: Queue = wgpu_device.queue
+        self.queue: Any = wgpu_device.queue
         # Around every call of the host: raises its errors, and lets one thread in where it has to.
         self.calls: AbstractContextManager[None] = self.host.errors
         if not self.host.is_safe(wgpu_device):
@@ -510,6 +509,22 @@ def checked_device(device: AnyDevice) -> Device:
             "Device.wrap make, or part of an adapter's name or backend"
         )
     return device
+
+
+def owning_device(host: WebGPU, handle: Any, device: AnyDevice = None) -> Device:
+    """Return the device of a buffer or texture, which may be lost: a given one, or the host's only one."""
+    if device is not None:
+        return checked_device(device)
+    owner = host.owner_of(handle)
+    if owner is None:
+        candidates = [each for each in devices_in_use if host.handle_in(each, "GPUDevice") is not None]
+        if len(candidates) != 1:
+            raise ValueError(
+                f"{host.type_name(handle)} does not tell its device, and {len(candidates)} are in use: give "
+                "device=, a Device, which Device.wrap makes of your program's"
+            )
+        owner = candidates[0]
+    return getattr(owner, WRAPPED, None) or Device.wrap(owner)
 
 
 # Called with each new device to set its cost model; the package registers the tuning cache.

@@ -11,30 +11,23 @@ from typing import Any, NamedTuple, TypeAlias
 
 from wgslice.dtypes import DType
 from wgslice.errors import named
-from wgslice.gpu.adapter import check_process, devices_in_use
-from wgslice.gpu.device import (
-    WRAPPED,
-    AnyDevice,
-    Device,
-    check_usable,
-    checked_device,
-    describe_buffer,
-    is_elsewhere,
-)
-from wgslice.gpu.hosts.webgpu import WebGPU
+from wgslice.gpu.adapter import check_process
+from wgslice.gpu.device import Device, check_usable, describe_buffer, is_elsewhere
 from wgslice.gpu.pipelines import BoundCommand, BoundDispatch
 from wgslice.gpu.protocols import (
+    BoundRange,
     Buffer,
     BufferUsage,
     CommandEncoder,
     ComputePass,
-    Pipeline,
     Place,
     Region,
     TexelRows,
+    given_out,
+    handle_of,
+    is_given_out,
 )
 from wgslice.gpu.sink import BoundPlan, ListedSubmission, Listing, sink
-from wgslice.gpu.stand_ins import given_out, handle_of, is_given_out
 from wgslice.layout import Layout, whole_words
 from wgslice.plans.copy import plan_anew, plan_copy, planned
 from wgslice.plans.plan import Plan, Planner
@@ -52,22 +45,6 @@ SIDES = ("input", "output", "offsets")  # names of callers' memories in errors
 # callers' handles
 
 
-def owning_device(host: WebGPU, handle: Any, device: AnyDevice = None) -> Device:
-    """Return the device of a buffer or texture, which may be lost: a given one, or the host's only one."""
-    if device is not None:
-        return checked_device(device)
-    owner = host.owner_of(handle)
-    if owner is None:
-        candidates = [each for each in devices_in_use if host.handle_in(each, "GPUDevice") is not None]
-        if len(candidates) != 1:
-            raise ValueError(
-                f"{host.type_name(handle)} does not tell its device, and {len(candidates)} are in use: give "
-                "device=, a Device, which Device.wrap makes of your program's"
-            )
-        owner = candidates[0]
-    return getattr(owner, WRAPPED, None) or Device.wrap(owner)
-
-
 def checked_encoder(device: Device, value: Any, *, or_pass: bool = False) -> Any:
     """Return the command encoder of the device, or the compute pass if that is accepted, that a value is."""
     encoder = device.host.handle_in(value, "GPUCommandEncoder", *["GPUComputePassEncoder"] * or_pass)
@@ -80,10 +57,15 @@ def checked_encoder(device: Device, value: Any, *, or_pass: bool = False) -> Any
 
 
 def check_alive(device: Device, buffer: Buffer) -> None:
-    """Raise if a buffer has been destroyed or its device is lost; calls that do not run check nothing."""
+    """Raise if a buffer has been destroyed or its device is lost; calls that do not run check nothing.
+
+    An unused bind group raises what would abort in a submission. Dawn and browsers take a destroyed buffer
+    there, and raise at the submission.
+    """
     if sink().runs:
         with device.calls:
-            device.pipelines.probe(buffer)
+            ranges = [BoundRange(0, buffer, 0, 4)]
+            device.host.make_bind_group(device.wgpu_device, device.pipelines.probe_layout, ranges)
 
 
 def check_still_alive(device: Device, buffer: Buffer) -> None:
@@ -215,7 +197,7 @@ class Recorder:
         self.encoder: Any = encoder or (device.new_encoder() if sink().runs else ListedSubmission())
         self.region = region  # read or written by texture copies
         self.compute_pass = compute_pass  # the open one
-        self.pipeline: Pipeline | None = None  # that of the open pass
+        self.pipeline: Any = None  # that of the open pass
         self.copies = False  # whether it has recorded a copy, which an encoder that has ended refuses
 
     def add(self, plan: Plan, places: Sequence[Place]) -> None:

@@ -15,8 +15,7 @@ from wgslice.errors import CaptureRefused, OutOfDeviceMemory
 from wgslice.gpu.adapter import check_process
 from wgslice.gpu.device import TENSOR_USAGES, Device, buffer_nbytes
 from wgslice.gpu.pipelines import BoundCommand
-from wgslice.gpu.protocols import Buffer, CommandEncoder, Place
-from wgslice.gpu.stand_ins import Lease, Placeholder
+from wgslice.gpu.protocols import Buffer, CommandEncoder, Lease, Place, Placeholder
 from wgslice.layout import whole_words
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import PATTERN_NBYTES, UPLOAD_CHUNK_NBYTES

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import Integers, integers
 from wgslice.gpu.adapter import check_process
-from wgslice.gpu.device import AnyDevice, Device, is_elsewhere
+from wgslice.gpu.device import AnyDevice, Device, is_elsewhere, owning_device
 from wgslice.gpu.hosts import found_by
 from wgslice.gpu.protocols import (
     Buffer,
@@ -23,7 +23,7 @@ from wgslice.gpu.protocols import (
     Texture,
     TextureUsage,
 )
-from wgslice.gpu.recording import BoundCopy, BoundLayout, Recorder, check_given, owning_device, place
+from wgslice.gpu.recording import BoundCopy, BoundLayout, Recorder, check_given, place
 from wgslice.gpu.sink import sink
 from wgslice.gpu.transfer import Readback, arriving
 from wgslice.layout import Layout
@@ -145,7 +145,8 @@ def check_texture_alive(device: Device, texture: Texture) -> None:
     try:
         if sink().runs:
             with device.calls:
-                device.host.check_texture_alive(device.wgpu_device, texture)
+                device.host.check_valid(device.wgpu_device)
+                texture.create_view()
     except ValueError:
         raise ValueError(f"{describe_texture(texture)} has been destroyed: make it again") from None
 
@@ -223,7 +224,7 @@ def begin_reading(device: Device, region: Region, size: Extent, texels: Texels) 
     with device.calls:
         rows = TexelRows(readback.staging, 0, padded, size[1])
         device.host.copy_texels(encoder, region, rows, size, writes=False)
-    readback.submit(encoder, slice(0, nbytes))
+    readback.begin(None, nbytes, 0, encoder)
     return readback
 
 

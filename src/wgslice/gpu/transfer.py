@@ -17,9 +17,8 @@ from wgslice.errors import named
 from wgslice.gpu.adapter import check_process
 from wgslice.gpu.device import Device
 from wgslice.gpu.hosts.webgpu import Pending
-from wgslice.gpu.protocols import Buffer, BufferUsage, BytesCopy, CommandEncoder
+from wgslice.gpu.protocols import Buffer, BufferUsage, BytesCopy, CommandEncoder, is_given_out
 from wgslice.gpu.sink import sink
-from wgslice.gpu.stand_ins import is_given_out
 from wgslice.layout import whole_words
 from wgslice.plans.profiles import STAGING_NBYTES
 
@@ -40,25 +39,30 @@ class Readback:
         self.staging = device.staging.take(size) or device.new_buffer(size, usage)
 
     def begin(
-        self, buffer: Buffer, nbytes: int, offset_nbytes: int = 0, encoder: CommandEncoder | None = None
+        self,
+        buffer: Buffer | None,
+        nbytes: int,
+        offset_nbytes: int = 0,
+        encoder: CommandEncoder | None = None,
     ) -> None:
-        """Submit a copy of a buffer's bytes after the commands of `encoder`; any thread may wait for it."""
-        start = offset_nbytes // 4 * 4
-        part = slice(offset_nbytes - start, offset_nbytes - start + nbytes)
-        copy = BytesCopy(buffer, start, self.staging, mapped_nbytes(part)) if nbytes else None
-        self.submit(encoder, part, copy)
+        """Submit a copy of a buffer's bytes after the commands of `encoder`; any thread may wait for it.
 
-    def submit(self, encoder: CommandEncoder | None, part: slice, copy: BytesCopy | None = None) -> None:
-        """Submit commands that write a part of the staging buffer; any thread may wait for it."""
-        self.part = part
+        Without a buffer, these commands write the bytes.
+        """
+        start = offset_nbytes // 4 * 4
+        self.part = slice(offset_nbytes - start, offset_nbytes - start + nbytes)
+        self.mapped_nbytes = max(whole_words(self.part.stop), 4)
+        copy = None
+        if buffer is not None and nbytes:
+            copy = BytesCopy(buffer, start, self.staging, self.mapped_nbytes)
         self.device.submit(encoder, copy)
-        self.mapping = begin_mapping(self.device, self.staging, mapped_nbytes(part))
+        self.mapping = begin_mapping(self.device, self.staging, self.mapped_nbytes)
 
     def wait(self) -> NDArray[np.uint8]:
         """Wait for the bytes, and return a view of them, which dangles once they are unmapped."""
         with self.device.calls:
             self.mapping.wait()
-            mapped = self.device.host.mapped_bytes(self.staging, mapped_nbytes(self.part))
+            mapped = self.device.host.mapped_bytes(self.staging, self.mapped_nbytes)
         return np.frombuffer(mapped, np.uint8)[self.part]
 
     def end(self) -> None:
@@ -119,11 +123,6 @@ class MappedBytes:
 
     def __init__(self, data: NDArray[np.uint8]) -> None:
         self.__array_interface__ = data.__array_interface__
-
-
-def mapped_nbytes(part: slice) -> int:
-    """Return the bytes to map for a part of a staging buffer: whole words, at least one."""
-    return max(whole_words(part.stop), 4)
 
 
 def arriving(readbacks: Iterator[Readback]) -> Iterator[NDArray[np.uint8]]:

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import checked_shape
 from wgslice.dtypes import DType
-from wgslice.gpu.protocols import Buffer
+from wgslice.gpu.protocols import Buffer, is_given_out
 from wgslice.gpu.recording import Copy, check_alive, check_given, check_still_alive, run_copies
 from wgslice.gpu.sink import sink
-from wgslice.gpu.stand_ins import is_given_out
 from wgslice.layout import Layout
 from wgslice.layout_rules import (
     Segment,

@@ -19,10 +19,9 @@ from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named, public
 from wgslice.gpu.device import AnyDevice, Device, checked_device
 from wgslice.gpu.pipelines import Binding, Content, KernelCall
-from wgslice.gpu.protocols import Buffer, Place
+from wgslice.gpu.protocols import Buffer, Place, Placeholder
 from wgslice.gpu.recording import check_fits
 from wgslice.gpu.sink import sink
-from wgslice.gpu.stand_ins import Placeholder
 from wgslice.layout import Layout
 from wgslice.packaged import packaged_text
 from wgslice.plans.problem import rebase

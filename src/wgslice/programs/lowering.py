@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from wgslice.errors import CaptureRefused
 from wgslice.gpu.device import Device, is_elsewhere
 from wgslice.gpu.pipelines import KernelCall, kernel_call
-from wgslice.gpu.protocols import Buffer, Place
+from wgslice.gpu.protocols import Buffer, Place, Placeholder
 from wgslice.gpu.recording import BoundCopy, BoundLayout, place
 from wgslice.gpu.sink import BoundPlan, ListedSubmission, ListedUpload, Listing, placeholder, with_scratch
-from wgslice.gpu.stand_ins import Placeholder
 from wgslice.layout import Layout, whole_words
 from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.plans.plan import Plan

@@ -11,8 +11,7 @@ from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.pipelines import BoundCommand
-from wgslice.gpu.protocols import Buffer
-from wgslice.gpu.stand_ins import Lease, given_out
+from wgslice.gpu.protocols import Buffer, Lease, given_out
 from wgslice.layout import Layout
 from wgslice.programs.parameters import Parameter, Slot, extent_of
 from wgslice.tensors.placed import check_tensor

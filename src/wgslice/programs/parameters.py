@@ -9,10 +9,9 @@ from wgslice.arguments import checked_offset, integer
 from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.device import TENSOR_USAGES, Device, check_usable, describe_buffer
-from wgslice.gpu.protocols import Buffer, Place
+from wgslice.gpu.protocols import Buffer, Place, Placeholder
 from wgslice.gpu.recording import check_fits
 from wgslice.gpu.sink import placeholder
-from wgslice.gpu.stand_ins import Placeholder
 from wgslice.layout import Layout
 from wgslice.operators.binding import Binding, TensorDesc, buffer_and_offset
 from wgslice.plans.problem import rebase

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from wgslice.errors import fitted, named
 from wgslice.gpu.pipelines import Bound, BoundCommand, BoundDispatch, Command, KernelCall
-from wgslice.gpu.protocols import Buffer, CommandEncoder, Place
+from wgslice.gpu.protocols import Buffer, CommandEncoder, Place, Placeholder
 from wgslice.gpu.recording import (
     BoundCopy,
     Recorder,
@@ -25,7 +25,6 @@ from wgslice.gpu.recording import (
     plan_and_bind,
 )
 from wgslice.gpu.sink import BoundPlan, Capturing, sink, using
-from wgslice.gpu.stand_ins import Placeholder
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.explain import Explanation, Submission
 from wgslice.plans.copy import planned_without

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from wgslice.gpu.device import TENSOR_USAGES, Device, describe_buffer
 from wgslice.gpu.pipelines import WORKGROUP_SIZE, KernelCall
-from wgslice.gpu.protocols import Buffer, BufferUsage
-from wgslice.gpu.stand_ins import Placeholder
+from wgslice.gpu.protocols import Buffer, BufferUsage, Placeholder
 from wgslice.gpu.transfer import download
 from wgslice.plans.steps import BufferCopies
 from wgslice.programs.lowering import Step

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, DTypeLike
 from wgslice.arguments import Integers, OneOrMore, checked_offset, checked_shape, copy_choice, integers
 from wgslice.dtypes import AnyDType, DType, element_dtype, native_array, view_dtype
 from wgslice.errors import fitted, named, public
-from wgslice.gpu.device import AnyDevice, Device, check_usable, checked_device
+from wgslice.gpu.device import AnyDevice, Device, check_usable, checked_device, owning_device
 from wgslice.gpu.hosts import found_by
 from wgslice.gpu.protocols import Buffer
-from wgslice.gpu.recording import check_alive, check_fits, owning_device
+from wgslice.gpu.recording import check_alive, check_fits
 from wgslice.gpu.sink import checked_nbytes
 from wgslice.layout import Layout
 from wgslice.tensors.methods import packed_copy

@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import named, public
 from wgslice.gpu.device import Device, check_usable
-from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder
+from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, given_out, is_given_out
 from wgslice.gpu.recording import BoundCopy, BoundLayout, Recorder, check_given, check_still_alive, run_copy
 from wgslice.gpu.sink import sink
-from wgslice.gpu.stand_ins import given_out, is_given_out
 from wgslice.gpu.transfer import ArrayPromise, begin_download, download
 from wgslice.layout import Layout, check_disjoint
 from wgslice.layout_rules import broadcast, transposed, without_leading_ones

@@ -28,7 +28,8 @@ def default_host() -> WebGPU:
         from wgslice.gpu.hosts import navigator
 
         return WebGPU("browser", navigator)
-    by_public_names = uses_public_names()
+    rule = "unset, or 'public' to use no names of wgpu that are private"
+    by_public_names = setting(VARIABLE, "", "|public", rule)
     import wgpu
 
     if wgpu.GPUDevice.__module__.startswith(DAWN):  # by its install_as_wgpu()
@@ -84,12 +85,6 @@ def found_by(kind: str, value: Any, subject: str = "", remedy: str = "") -> tupl
             return host, found
     name = default_host().type_name(value)
     raise TypeError(f"{subject}of type {name}: must be a wgpu.{kind}{'; ' * bool(remedy)}{remedy}")
-
-
-def uses_public_names() -> bool:
-    """Whether the environment variable WGSLICE_HOST turns all accelerations off."""
-    rule = "unset, or 'public' to use no names of wgpu that are private"
-    return bool(setting(VARIABLE, "", "|public", rule))
 
 
 def setting(variable: str, default: str, allowed: str, rule: str) -> str:

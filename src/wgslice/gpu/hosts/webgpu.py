@@ -10,7 +10,6 @@ from weakref import WeakSet
 
 from wgslice.errors import LOST, DeviceLostError, ErrorTexts, TranslatedErrors
 from wgslice.gpu.protocols import (
-    BindGroup,
     BoundRange,
     Buffer,
     BufferUsage,
@@ -18,9 +17,11 @@ from wgslice.gpu.protocols import (
     GPUDevice,
     Place,
     Region,
+    StandIn,
     TexelRows,
+    handle_of,
+    known,
 )
-from wgslice.gpu.stand_ins import StandIn, handle_of, known
 from wgslice.plans.proofs import Checks
 from wgslice.plans.steps import BufferCopies
 
@@ -167,7 +168,7 @@ class WebGPU:
         """Make a module of WGSL, with all run-time checks."""
         return wgpu_device.create_shader_module(label=label, code=code)
 
-    def make_bind_group(self, wgpu_device: Any, layout: Any, ranges: Sequence[BoundRange]) -> BindGroup:
+    def make_bind_group(self, wgpu_device: Any, layout: Any, ranges: Sequence[BoundRange]) -> Any:
         """Make a bind group of buffers."""
         entries = [
             {
@@ -177,13 +178,6 @@ class WebGPU:
             for number, buffer, offset_nbytes, nbytes in ranges
         ]
         return wgpu_device.create_bind_group(layout=layout, entries=entries)
-
-    def check_alive(self, wgpu_device: Any, layout: Any, buffer: Buffer) -> None:
-        """Raise the host's error if a buffer is destroyed, by an unused bind group.
-
-        Dawn and browsers take a destroyed buffer there, and raise at the submission.
-        """
-        self.make_bind_group(wgpu_device, layout, [BoundRange(0, buffer, 0, 4)])
 
     def is_known_alive(self, buffer: Buffer) -> bool:  # noqa: ARG002 -- of a faster call
         """Whether a buffer has been watched, and not been destroyed since."""
@@ -205,11 +199,6 @@ class WebGPU:
         except self.refusals:
             self.lost.add(wgpu_device)
             raise
-
-    def check_texture_alive(self, wgpu_device: Any, texture: Any) -> None:
-        """Raise the host's error if a texture has been destroyed or its device is lost."""
-        self.check_valid(wgpu_device)
-        texture.create_view()
 
     def copy_rows(
         self,

@@ -26,17 +26,7 @@ from weakref import ref
 
 from wgslice.errors import LOST, DeviceLostError
 from wgslice.gpu.hosts.webgpu import BACKENDS, IsLost, Pending, WebGPU
-from wgslice.gpu.protocols import (
-    BindGroup,
-    BoundRange,
-    Buffer,
-    BytesCopy,
-    GPUDevice,
-    Place,
-    Region,
-    TexelRows,
-)
-from wgslice.gpu.stand_ins import StandIn, handle_of
+from wgslice.gpu.protocols import BoundRange, Buffer, BytesCopy, Place, Region, StandIn, TexelRows, handle_of
 from wgslice.plans.proofs import Checks
 from wgslice.plans.steps import BufferCopies
 
@@ -91,10 +81,9 @@ class WgpuNative(WebGPU):
         """Ask for no limits, which wgpu takes as all, with those that wgpu-native alone has."""
         return {"required_features": [*features]}
 
-    def owner_of(self, handle: Any) -> GPUDevice | None:
+    def owner_of(self, handle: Any) -> Any:
         """Return the wgpu device of a buffer, encoder or texture."""
-        owner: GPUDevice = handle.wgpu_device if isinstance(handle, StandIn) else handle._device
-        return owner
+        return handle.wgpu_device if isinstance(handle, StandIn) else handle._device
 
     def queue_is_empty(self, wgpu_device: Any) -> bool:
         """Whether all submitted work is done, without waiting; ends mappings that are done (1.7, none)."""
@@ -150,7 +139,7 @@ class WgpuNative(WebGPU):
         made: object = self._wgpu_native.GPUShaderModule(label, handle, wgpu_device)
         return made
 
-    def make_bind_group(self, wgpu_device: Any, layout: Any, ranges: Sequence[BoundRange]) -> BindGroup:
+    def make_bind_group(self, wgpu_device: Any, layout: Any, ranges: Sequence[BoundRange]) -> Any:
         """Make a bind group of buffers (8.8, 26)."""
         null = self.ffi.NULL
         entries = [
@@ -162,8 +151,7 @@ class WgpuNative(WebGPU):
         handle = self.checked.wgpuDeviceCreateBindGroup(
             wgpu_device._internal, self.ffi.new("WGPUBindGroupDescriptor *", description)
         )
-        made: BindGroup = self._bind_group("", handle, wgpu_device)
-        return made
+        return self._bind_group("", handle, wgpu_device)
 
     def is_known_alive(self, buffer: Buffer) -> bool:
         """Whether a buffer has been watched, and not been destroyed since (0.3, 26 for a check)."""
@@ -218,9 +206,7 @@ class WgpuNative(WebGPU):
 
     def wait_done(self, wgpu_device: Any, is_lost: IsLost) -> None:
         """Wait until all submitted work is done, by polls (34, 359), which interrupts reach."""
-        if not finishes_before_loss(
-            partial(is_done_within, partial(self.queue_is_empty, wgpu_device)), is_lost
-        ):
+        if not finishes_before_loss(partial(self.queue_is_empty, wgpu_device), is_lost):
             raise DeviceLostError(LOST)
 
     def begin_mapping(self, wgpu_device: Any, buffer: Any, nbytes: int, is_lost: IsLost) -> Polled:
@@ -311,9 +297,9 @@ def is_done_within(is_done: Callable[[], bool], seconds: float) -> bool:
     return True
 
 
-def finishes_before_loss(finished: Callable[[float], bool], is_lost: IsLost) -> bool:
-    """Wait until `finished` or the device is lost; return whether it has finished."""
-    while not finished(LOSS_CHECK_SECONDS):
+def finishes_before_loss(is_done: Callable[[], bool], is_lost: IsLost) -> bool:
+    """Wait until a poll says that something is done, or the device is lost; return whether it is done."""
+    while not is_done_within(is_done, LOSS_CHECK_SECONDS):
         if is_lost():
             return False
     return True
@@ -329,10 +315,9 @@ class Polled(Pending):
 
     host: WgpuNative
 
-    def __init__(self, host: WgpuNative, wgpu_device: GPUDevice, is_lost: IsLost, key: Any) -> None:
+    def __init__(self, host: WgpuNative, wgpu_device: Any, is_lost: IsLost, key: Any) -> None:
         super().__init__(host, wgpu_device, None, is_lost)
         self.key = key
-        self.failure = ""  # wgpu's reason, if it has failed
         self.is_done = False
         self.is_missed = False  # whether an interrupt may have kept the callback from telling the end
 
@@ -350,7 +335,7 @@ class Polled(Pending):
 
     def wait(self) -> None:
         """Wait until it is done."""
-        if not finishes_before_loss(partial(is_done_within, self.is_over), self.is_lost):
+        if not finishes_before_loss(self.is_over, self.is_lost):
             pending.pop(self.key, None)
             raise DeviceLostError(LOST)
         if self.failure:
