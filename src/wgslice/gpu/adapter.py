@@ -241,13 +241,6 @@ def adapters_of(host: WebGPU, backend: str) -> list[Adapter]:
         return found_adapters[key]
 
 
-async def find_adapters() -> None:
-    """Find the adapters that `adapters` lists, where it cannot wait for them."""
-    host = default_host()
-    if not host.can_wait():
-        await host.enumerate_async()
-
-
 @contextmanager
 def runtime_folder() -> Iterator[None]:
     """Set XDG_RUNTIME_DIR temporarily if it is unset, as in containers: drivers print warnings otherwise."""

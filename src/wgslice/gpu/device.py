@@ -22,11 +22,10 @@ from wgslice.gpu.adapter import (
     describe_adapter,
     devices_in_use,
     find_adapter,
-    find_adapters,
     install_advice,
     process_lock,
 )
-from wgslice.gpu.hosts import found_by, host_named
+from wgslice.gpu.hosts import default_host, found_by, host_named
 from wgslice.gpu.hosts.webgpu import WebGPU
 from wgslice.gpu.pipelines import MIN_REUSED_NBYTES, BufferPool, Pipelines, fewest_checks, max_reused_nbytes
 from wgslice.gpu.protocols import Buffer, BufferUsage, BytesCopy, CommandEncoder, GPUDevice, Lease, handle_of
@@ -186,7 +185,7 @@ class Device:
         >>> asyncio.run(wg.Device.request_async()) is wg.default_device()
         True
         """
-        await find_adapters()
+        await default_host().enumerate_async()
         if adapter is None and default_devices and not default_devices[0].is_lost():
             return default_devices[0]
         named_one = os.environ.get("WGSLICE_ADAPTER") if adapter is None else adapter
@@ -318,7 +317,8 @@ class Device:
                 self.submit(encoder)
             elif nbytes < size:
                 self.write(buffer, size - 16, np.zeros(16, np.uint8))
-        return self.pool.lease(self.wgpu_device, buffer)
+        self.pool.in_use.add(buffer)
+        return Lease(self.wgpu_device, buffer, self.pool.give)
 
     def new_encoder(self) -> CommandEncoder:
         """Make a command encoder."""
@@ -438,10 +438,9 @@ def chosen_adapter(name: str, adapter: Any) -> Adapter:
                 RuntimeWarning,
                 stacklevel=3,
             )
-    if getattr(adapter, "handle", None) is None:
+    if not isinstance(adapter, Adapter) or adapter.handle is None:
         raise TypeError(f"{name}: adapter = {adapter!r}: must be a name or one of adapters()")
-    found: Adapter = adapter
-    return found
+    return adapter
 
 
 def features_for(host: WebGPU, adapter: Adapter) -> set[str]:

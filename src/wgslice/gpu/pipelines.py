@@ -14,7 +14,7 @@ import numpy as np
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.hosts import host_named, setting
 from wgslice.gpu.hosts.webgpu import WebGPU
-from wgslice.gpu.protocols import COMPUTE_STAGE, BoundRange, Buffer, BufferUsage, GPUDevice, Lease, Place
+from wgslice.gpu.protocols import COMPUTE_STAGE, BoundRange, Buffer, BufferUsage, GPUDevice, Place
 from wgslice.plans.boxes import SizedDispatch
 from wgslice.plans.choose import Dispatched
 from wgslice.plans.indexed import IndexedDispatch
@@ -123,9 +123,7 @@ class Pipelines:
         if found is None:
             with self.calls:
                 found = tuple(
-                    step
-                    if isinstance(step, Clear | BufferCopies | TextureCopy)
-                    else self.bound(kernel_call(step))
+                    self.bound(kernel_call(step)) if isinstance(step, Dispatched) else step
                     for step in plan.steps
                 )
             self.commands[plan] = found
@@ -156,9 +154,7 @@ class Pipelines:
             for number, content in call.contents.items()
         }
         return Bound(
-            self.pipeline(
-                call.module, call.entry_point, call.constants, call.types, max(call.checks, self.checks)
-            ),
+            self.pipeline(*call[:4], max(call.checks, self.checks)),
             self.layout(*call.types),
             tuple(BoundRange(number, buffer, 0, buffer.size) for number, buffer in constant.items()),
             call.bindings,
@@ -191,11 +187,9 @@ class Pipelines:
 
     def _table(self, content: Content) -> Buffer:
         """Return the buffer of an owner's table, shared by plans."""
-        from hashlib import blake2b  # and OpenSSL
-
         data = np.ascontiguousarray(content.values)
         kept = self.tables.setdefault(content.owner, {})
-        key = b"" if content.only else blake2b(data.data).digest()
+        key = b"" if content.only else data.tobytes()
         if key not in kept:
             kept[key] = self.wgpu_device.create_buffer_with_data(data=data, usage=BufferUsage.STORAGE)
         return kept[key]
@@ -306,11 +300,6 @@ class BufferPool:
         # collector would free its memory before it is given back.
         self.in_use: set[Buffer] = set()
         self.lock = Lock()
-
-    def lease(self, wgpu_device: GPUDevice, buffer: Buffer) -> Buffer:
-        """Return a lease of a buffer, which gives it back when it is dropped."""
-        self.in_use.add(buffer)
-        return Lease(wgpu_device, buffer, self.give)
 
     def give(self, buffer: Buffer, is_given_out: bool = False) -> None:
         """Keep an unreferenced buffer for reuse; free it if it was given out, or another call holds the lock.

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
+from itertools import compress
 from typing import Any
 
 from wgslice.errors import NoAdapterError
@@ -66,23 +66,17 @@ def host_named(name: str) -> WebGPU:
     return dawn_host() if name == "dawn" else default_host()
 
 
-def loaded_hosts() -> Iterator[WebGPU]:
-    """Yield the hosts whose handles a value can be: nobody has a handle of a module that is not loaded."""
-    if sys.platform == "emscripten" or "wgpu" in sys.modules:
-        yield default_host()
-    if DAWN in sys.modules:
-        yield dawn_host()
-
-
 def found_by(kind: str, value: Any, subject: str = "", remedy: str = "") -> tuple[WebGPU, Any]:
     """Return the host of which a value is a handle, of an interface of WebGPU's, and what stands for it.
 
-    Raises TypeError, which begins with `subject`, for other values.
+    Raises TypeError, which begins with `subject`, for other values. Nobody has a handle of a module that is
+    not loaded.
     """
-    for host in loaded_hosts():
-        found = host.handle_in(value, kind)
+    loaded = sys.platform == "emscripten" or "wgpu" in sys.modules, DAWN in sys.modules
+    for host in compress((default_host, dawn_host), loaded):
+        found = host().handle_in(value, kind)
         if found is not None:
-            return host, found
+            return host(), found
     name = default_host().type_name(value)
     raise TypeError(f"{subject}of type {name}: must be a wgpu.{kind}{'; ' * bool(remedy)}{remedy}")
 

@@ -108,10 +108,10 @@ class Status:
 class Handle:
     """A handle of a value of JavaScript's, which names what has the members that it lacks."""
 
-    def __init__(self, js: Any, device: GPUDevice | None = None, used: Sequence[Any] = ()) -> None:
+    def __init__(self, js: Any, device: GPUDevice | None = None, used: Any = None) -> None:
         self._js = js
         self.device = device  # None of what JavaScript has made, which does not tell it
-        self.used = used  # which lives as long as this
+        self.used = used  # a list of what lives as long as this; a pass has that of its encoder
         self.ended = ""  # why it cannot be used any longer
 
     @property
@@ -252,8 +252,7 @@ known_devices: WeakSet[GPUDevice] = WeakSet()
 
 def limits_of(handle: Any) -> dict[str, int]:
     """Return limits by their names as wgpu-py writes them, such as max-buffer-size."""
-    found: dict[str, int] = js().limits(handle).to_py()
-    return found
+    return dict(js().limits(handle).to_py())
 
 
 class GPUQueue(Handle):
@@ -330,8 +329,6 @@ class GPUTexture(Resource):
 class GPUCommandEncoder(Handle):
     """An encoder of commands."""
 
-    used: list[Any]
-
     def begin_compute_pass(self) -> GPUComputePassEncoder:
         return GPUComputePassEncoder(js().beginComputePass(self.js), self.device, self.used)
 
@@ -366,8 +363,6 @@ class GPUCommandEncoder(Handle):
 
 class GPUComputePassEncoder(Handle):
     """A pass of dispatches."""
-
-    used: list[Any]  # of its encoder
 
     def set_pipeline(self, pipeline: Any) -> None:
         js().setPipeline(self.js, pipeline)

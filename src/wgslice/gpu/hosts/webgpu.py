@@ -89,10 +89,10 @@ class WebGPU:
         return [handle for handle in self._handles if handle.info["backend_type"] == backend]
 
     async def enumerate_async(self) -> None:
-        """Enumerate all adapters, without a wait."""
-        if "_handles" not in vars(self):
-            found = await self.api.gpu.enumerate_adapters_async()
-            vars(self).setdefault("_handles", [*found])  # another task may have found them
+        """Enumerate all adapters, if calls cannot wait for that."""
+        if not self.can_wait() and "_handles" not in vars(self):
+            # another task may have found them
+            vars(self).setdefault("_handles", [*await self.api.gpu.enumerate_adapters_async()])
 
     def request_device(self, adapter: Any, features: Collection[str] = (), *, waits: bool = True) -> Any:
         """Make a device with all limits of its adapter, and some of its features; or return an awaitable."""
@@ -261,22 +261,20 @@ class WebGPU:
         A browser that cannot wait here raises at the next call that waits instead.
         """
         scopes = SCOPES if self.name == "browser" and self.can_wait() else ()
+        texts: list[str] = []
         for kind in scopes:
             wgpu_device.push_error_scope(kind)
         try:
             with self.errors:
                 yield
         except self.refusals as error:
-            raise self._refused(error) from None
+            texts.append(str(error))
         finally:
-            found = [wgpu_device.pop_error_scope_sync() for _ in scopes]
-        for late in filter(None, found):
-            raise self._refused(late)
-
-    def _refused(self, error: Exception) -> ValueError:
-        _, cause, reason = str(error).partition("Caused by:")  # in wgpu's texts
-        text = " ".join((reason if cause else str(error)).split())
-        return ValueError(f"{TEXTS[self.name].host} refuses it: {text}")
+            late = [wgpu_device.pop_error_scope_sync() for _ in scopes]
+        for text in (*texts, *map(str, filter(None, late))):
+            _, cause, reason = text.partition("Caused by:")  # in wgpu's texts
+            said = " ".join((reason if cause else text).split())
+            raise ValueError(f"{TEXTS[self.name].host} refuses it: {said}") from None
 
     def check_loss(self, is_lost: IsLost) -> None:
         """Raise DeviceLostError if the device is lost."""

@@ -136,8 +136,7 @@ class WgpuNative(WebGPU):
             ffi.new("WGPUShaderModuleDescriptor *", description),
             library.WGPUShaderRuntimeChecks_BoundsChecks if checks is Checks.BOUNDS else 0,
         )
-        made: object = self._wgpu_native.GPUShaderModule(label, handle, wgpu_device)
-        return made
+        return self._wgpu_native.GPUShaderModule(label, handle, wgpu_device)
 
     def make_bind_group(self, wgpu_device: Any, layout: Any, ranges: Sequence[BoundRange]) -> Any:
         """Make a bind group of buffers (8.8, 26)."""
@@ -195,8 +194,7 @@ class WgpuNative(WebGPU):
 
     def timestamp_period_ns(self, wgpu_device: Any) -> float | None:
         """Return the nanoseconds of a tick of the queue's clock."""
-        period: float = self.library.wgpuQueueGetTimestampPeriod(wgpu_device.queue._internal)
-        return period
+        return float(self.library.wgpuQueueGetTimestampPeriod(wgpu_device.queue._internal))
 
     def check_loss(self, is_lost: IsLost) -> None:
         """Raise DeviceLostError if the device is lost, or about to be destroyed by another thread."""
