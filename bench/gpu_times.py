@@ -25,7 +25,7 @@ from bench.gpu_programs import (
 from bench.report import geometric_mean
 from wgslice.calibration.measure import MANY_COPIES, MIN_S
 from wgslice.gpu.device import Device
-from wgslice.gpu.protocols import Buffer
+from wgslice.gpu.protocols import Buffer, Place
 from wgslice.gpu.sink import RUNNING
 from wgslice.gpu.transfer import download
 from wgslice.plans.kernels import WIDEST_NBYTES
@@ -69,7 +69,7 @@ class Timer:
         RUNNING.upload(self.device, self.buffers["target"], before)
         program(**self.bound(program))
         after = np.empty_like(before)
-        download(self.device, self.buffers["target"], 0, after)
+        download(self.device, Place(self.buffers["target"]), after)
         return "" if digest(after) == wanted else "wrong bytes"
 
     def submission_s(self, program: Program | None, runs: int) -> float:

@@ -479,9 +479,9 @@ def test_chunks_share_submissions_and_readbacks(device: wg.Device, monkeypatch: 
         submitted.append(encoder)
         submit(device, encoder)
 
-    def downloading(device: Device, buffer: Any, offset: int, into: Any, *encoder: Any) -> None:
+    def downloading(device: Device, source: Any, into: Any, *encoder: Any) -> None:
         downloaded.append(into.size)
-        download(device, buffer, offset, into, *encoder)
+        download(device, source, into, *encoder)
 
     def waiting(device: Device) -> None:
         waited.append(len(submitted))

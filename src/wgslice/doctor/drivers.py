@@ -90,5 +90,5 @@ def run(device: Device, name: str, words: Words) -> Words:
         recorder.record([dispatch])
         recorder.submit()
     found = np.empty_like(words)
-    download(device, results, 0, found.reshape(-1).view(np.uint8))
+    download(device, Place(results), found.reshape(-1).view(np.uint8))
     return found

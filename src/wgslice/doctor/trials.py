@@ -167,7 +167,7 @@ def run_trials(device: Device, trials: Sequence[Trial]) -> list[str]:
     for buffer, content in zip(buffers, contents, strict=True):
         sink().upload(device, buffer, content)  # waits for earlier trials
     after = np.empty_like(before)
-    download(device, buffers[Memory.OUTPUT], 0, after, recorder.end())
+    download(device, Place(buffers[Memory.OUTPUT]), after, recorder.end())
     return [
         verdict(trial, after[start:stop], expected[start:stop])
         for trial, (start, stop) in zip(trials, pairwise(places[Memory.OUTPUT]), strict=True)

@@ -50,7 +50,7 @@ class Buffer(Protocol):
 
 
 class Place(NamedTuple):
-    """A buffer, and the byte offset in it that a plan counts from."""
+    """A buffer, and the byte offset in it that a plan or a read-back counts from."""
 
     buffer: Buffer
     base: int = 0

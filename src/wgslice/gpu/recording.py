@@ -39,6 +39,7 @@ from wgslice.plans.steps import BufferCopies, Clear, Memory, TextureCopy
 Side: TypeAlias = tuple[Layout, int, int, int]
 Planning: TypeAlias = Callable[..., tuple[Plan, int, int]]  # `plan_between` with its first argument
 Copy: TypeAlias = tuple[Buffer, Layout, Buffer, Layout]  # of a layout in one buffer to a layout in another
+Check: TypeAlias = Callable[[Device, Buffer], None]  # raises if a caller's buffer has been destroyed
 SIDES = ("input", "output", "offsets")  # names of callers' memories in errors
 
 
@@ -83,11 +84,7 @@ def keep_for_caller(device: Device, buffers: Iterable[Buffer]) -> None:
                 given_out(buffer)
 
 
-def check_given(
-    device: Device,
-    buffers: Iterable[tuple[str, Buffer]],
-    check: Callable[[Device, Buffer], None] = check_alive,
-) -> None:
+def check_given(device: Device, buffers: Iterable[tuple[str, Buffer]], check: Check = check_alive) -> None:
     """Raise, with a buffer's name, if one cannot be used, or `check` finds that it is destroyed."""
     for name, buffer in buffers:
         with named(name):
@@ -283,10 +280,7 @@ def run_copies(device: Device, itemsize: int, copies: Iterable[Copy]) -> None:
 
 
 def plan_and_bind(
-    device: Device,
-    copy: BoundCopy,
-    limits: Limits | None = None,
-    check: Callable[[Device, Buffer], None] = check_alive,
+    device: Device, copy: BoundCopy, limits: Limits | None = None, check: Check = check_alive
 ) -> BoundPlan:
     """Plan a copy and bind its buffers; `check` checks those of callers that no bind group has."""
     sides = copy.source, copy.target, copy.offsets

@@ -23,7 +23,7 @@ from wgslice.gpu.protocols import (
     Texture,
     TextureUsage,
 )
-from wgslice.gpu.recording import BoundCopy, BoundLayout, Recorder, check_given, place
+from wgslice.gpu.recording import BoundCopy, BoundLayout, Check, Recorder, check_given, place
 from wgslice.gpu.sink import sink
 from wgslice.gpu.transfer import Readback, arriving
 from wgslice.layout import Layout
@@ -197,7 +197,7 @@ def record_texture_copy(
     tensor: BoundLayout,
     side: TextureSide,
     new_staging: Callable[[int], Buffer],
-    check: Callable[[Device, Buffer], None],
+    check: Check,
 ) -> Recorder:
     """Record a copy between a checked region and a tensor into the encoder, or a new one for None."""
     if not tensor.fresh:
@@ -224,7 +224,7 @@ def begin_reading(device: Device, region: Region, size: Extent, texels: Texels) 
     with device.calls:
         rows = TexelRows(readback.staging, 0, padded, size[1])
         device.host.copy_texels(encoder, region, rows, size, writes=False)
-    readback.begin(None, nbytes, 0, encoder)
+    readback.begin(None, nbytes, encoder)
     return readback
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from time import perf_counter
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import TIMESTAMPS, AnyDevice, Device, checked_device, timings
-from wgslice.gpu.protocols import BufferUsage
+from wgslice.gpu.protocols import BufferUsage, Place
 from wgslice.gpu.sink import sink
 from wgslice.gpu.transfer import download
 
@@ -89,9 +88,7 @@ class timed:  # noqa: N801 -- reads as a function where it is used
             if self._queries is not None:
                 self._stamp("beginning_of_pass_write_index", 0)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         timings.current = None
         if error is None and self._begun_s is not None:
             with named("timed"):
@@ -117,5 +114,5 @@ class timed:  # noqa: N801 -- reads as a function where it is used
         encoder: Any = self.device.new_encoder()
         encoder.resolve_query_set(self._queries, 0, 2, buffer, 0)
         ticks = np.empty(2, np.uint64)
-        download(self.device, buffer, 0, ticks.view(np.uint8), encoder)
+        download(self.device, Place(buffer), ticks.view(np.uint8), encoder)
         return int(ticks[1] - ticks[0]) * (self._period_ns or 0) * 1e-9

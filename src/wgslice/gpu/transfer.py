@@ -17,7 +17,7 @@ from wgslice.errors import named
 from wgslice.gpu.adapter import check_process
 from wgslice.gpu.device import Device
 from wgslice.gpu.hosts.webgpu import Pending
-from wgslice.gpu.protocols import Buffer, BufferUsage, BytesCopy, CommandEncoder, is_given_out
+from wgslice.gpu.protocols import Buffer, BufferUsage, BytesCopy, CommandEncoder, Place, is_given_out
 from wgslice.gpu.sink import sink
 from wgslice.layout import whole_words
 from wgslice.plans.profiles import STAGING_NBYTES
@@ -38,23 +38,17 @@ class Readback:
         usage = BufferUsage.MAP_READ | BufferUsage.COPY_DST
         self.staging = device.staging.take(size) or device.new_buffer(size, usage)
 
-    def begin(
-        self,
-        buffer: Buffer | None,
-        nbytes: int,
-        offset_nbytes: int = 0,
-        encoder: CommandEncoder | None = None,
-    ) -> None:
-        """Submit a copy of a buffer's bytes after the commands of `encoder`; any thread may wait for it.
+    def begin(self, source: Place | None, nbytes: int, encoder: CommandEncoder | None = None) -> None:
+        """Submit a copy of bytes after the commands of `encoder`; any thread may wait for it.
 
-        Without a buffer, these commands write the bytes.
+        Without a source, these commands write the bytes.
         """
-        start = offset_nbytes // 4 * 4
-        self.part = slice(offset_nbytes - start, offset_nbytes - start + nbytes)
-        self.mapped_nbytes = max(whole_words(self.part.stop), 4)
+        first = 0 if source is None else source.base % 4  # byte of the word that the copy begins at
+        self.part = slice(first, first + nbytes)
+        self.mapped_nbytes = max(whole_words(first + nbytes), 4)
         copy = None
-        if buffer is not None and nbytes:
-            copy = BytesCopy(buffer, start, self.staging, self.mapped_nbytes)
+        if source is not None and nbytes:
+            copy = BytesCopy(source.buffer, source.base - first, self.staging, self.mapped_nbytes)
         self.device.submit(encoder, copy)
         self.mapping = begin_mapping(self.device, self.staging, self.mapped_nbytes)
 
@@ -141,31 +135,28 @@ def arriving(readbacks: Iterator[Readback]) -> Iterator[NDArray[np.uint8]]:
 
 
 def download(
-    device: Device,
-    buffer: Buffer,
-    offset_nbytes: int,
-    into: NDArray[np.uint8],
-    encoder: CommandEncoder | None = None,
+    device: Device, source: Place, into: NDArray[np.uint8], encoder: CommandEncoder | None = None
 ) -> None:
     """Wait for the GPU, then fill contiguous `into` from a buffer that has usage COPY_SRC.
 
     The commands of `encoder` run first, in the submission of the first chunk's copy.
     """
     sink().check_runs(f"{into.size} bytes are read back")
+    buffer, offset_nbytes = source
     if device.maps_tensors and buffer.usage & BufferUsage.MAP_READ and not is_given_out(buffer):
         if encoder is None:
             device.flush()  # no mapping waits for what the queue holds (wgpu issue 5173)
         else:
             device.submit(encoder)
             encoder = None
-        if read_in_place(device, buffer, offset_nbytes, into):
+        if read_in_place(device, source, into):
             return
     chunk_nbytes = STAGING_NBYTES - (4 if offset_nbytes % 4 else 0)  # all begin alike within a word
 
     def begun(start: int) -> Readback:
         readback = Readback(device, STAGING_NBYTES)
         nbytes = min(chunk_nbytes, into.size - start)
-        readback.begin(buffer, nbytes, offset_nbytes + start, None if start else encoder)
+        readback.begin(Place(buffer, offset_nbytes + start), nbytes, None if start else encoder)
         return readback
 
     if into.size <= chunk_nbytes:  # the loop below would take 3 us more, of 50
@@ -178,24 +169,26 @@ def download(
         into[start : start + data.size] = data
 
 
-def read_in_place(device: Device, buffer: Buffer, offset_nbytes: int, into: NDArray[np.uint8]) -> bool:
+def read_in_place(device: Device, source: Place, into: NDArray[np.uint8]) -> bool:
     """Wait for the GPU, then copy from the mapped buffer of a tensor; return whether it could be mapped.
 
     It cannot while work on it is pending that another thread has submitted meanwhile, and is not where the
     user may submit such work.
     """
-    stop, host = offset_nbytes + into.size, device.host
+    (buffer, offset_nbytes), host = source, device.host
+    stop = offset_nbytes + into.size
+    nbytes = whole_words(stop)
     with device.calls:
         host.wait_done(device.wgpu_device, device.is_lost)
         with device.mapping_lock:
             if is_given_out(buffer):
                 return False
-            mapping = begin_mapping(device, buffer, whole_words(stop))
+            mapping = begin_mapping(device, buffer, nbytes)
             try:
                 if not mapping.is_over():
                     return False
                 mapping.wait()  # raises if it has failed
-                data = np.frombuffer(host.mapped_bytes(buffer, whole_words(stop)), np.uint8)
+                data = np.frombuffer(host.mapped_bytes(buffer, nbytes), np.uint8)
                 into[...] = data[offset_nbytes:stop]
                 return True
             finally:
@@ -285,16 +278,11 @@ class ArrayPromise(Awaitable[NDArray[Any]]):
 
 
 def begin_download(
-    device: Device,
-    buffer: Buffer,
-    offset_nbytes: int,
-    encoder: CommandEncoder | None,
-    shape: tuple[int, ...],
-    dtype: DType,
+    device: Device, source: Place, encoder: CommandEncoder | None, shape: tuple[int, ...], dtype: DType
 ) -> ArrayPromise:
     """Begin to read an array back, as `download` with a staging buffer for all of it."""
     nbytes = prod(shape) * dtype.itemsize
     sink().check_runs(f"{nbytes} bytes are read back")
-    readback = Readback(device, max(offset_nbytes % 4 + nbytes, STAGING_NBYTES))
-    readback.begin(buffer, nbytes, offset_nbytes, encoder)
+    readback = Readback(device, max(source.base % 4 + nbytes, STAGING_NBYTES))
+    readback.begin(source, nbytes, encoder)
     return ArrayPromise(readback, shape, dtype)

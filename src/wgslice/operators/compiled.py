@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
@@ -15,10 +14,11 @@ from wgslice.dtypes import check_same_dtype
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.pipelines import BoundDispatch
-from wgslice.gpu.protocols import Buffer, CommandEncoder, ComputePass
+from wgslice.gpu.protocols import CommandEncoder, ComputePass
 from wgslice.gpu.recording import (
     SIDES,
     BoundCopy,
+    Check,
     Recorder,
     check_alive,
     check_bound,
@@ -277,7 +277,7 @@ class CompiledOperator:
         input: Binding,
         output: Binding,
         offsets: Binding | None,
-        check: Callable[[Device, Buffer], None],
+        check: Check,
         *,
         fresh: bool = False,
     ) -> BoundPlan:

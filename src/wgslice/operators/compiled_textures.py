@@ -11,7 +11,7 @@ from wgslice.arguments import Integers, integer
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Buffer, CommandEncoder, Region, Texture
-from wgslice.gpu.recording import Recorder, check_alive, check_still_alive, checked_encoder
+from wgslice.gpu.recording import Check, Recorder, check_alive, check_still_alive, checked_encoder
 from wgslice.gpu.sink import RUNNING, sink
 from wgslice.gpu.textures import (
     TextureSide,
@@ -269,9 +269,7 @@ class CompiledTextureCopy:
         size = " x ".join(map(str, self._descriptor.side.size))
         return f"CompiledTextureCopy({self.name}: {self._descriptor.format}, {size}; {self.device})"
 
-    def _record(
-        self, encoder: CommandEncoder | None, input: Any, output: Any, check: Callable[[Device, Buffer], None]
-    ) -> Recorder:
+    def _record(self, encoder: CommandEncoder | None, input: Any, output: Any, check: Check) -> Recorder:
         """Record the plans for bindings into the encoder, or a new one for None."""
         described, side = self._descriptor, self._descriptor.side
         tensor, texture = (input, output) if side.writes else (output, input)

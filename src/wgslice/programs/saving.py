@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from wgslice.gpu.device import TENSOR_USAGES, Device, describe_buffer
 from wgslice.gpu.pipelines import WORKGROUP_SIZE, KernelCall
-from wgslice.gpu.protocols import Buffer, BufferUsage, Placeholder
+from wgslice.gpu.protocols import Buffer, BufferUsage, Place, Placeholder
 from wgslice.gpu.transfer import download
 from wgslice.plans.steps import BufferCopies
 from wgslice.programs.lowering import Step
@@ -89,7 +89,7 @@ class Saver:
                 "COPY_SRC, and cannot be read back: create it with that usage"
             )
         data = np.empty(buffer.size // 4 * 4, np.uint8)
-        download(self.device, buffer, 0, data)
+        download(self.device, Place(buffer), data)
         return data
 
     def pipeline(self, call: KernelCall) -> int:

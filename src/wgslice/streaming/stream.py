@@ -18,7 +18,7 @@ from wgslice.dialects.basic import Selection, basic_index
 from wgslice.dtypes import AnyDType
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import AnyDevice, Device, checked_device
-from wgslice.gpu.protocols import Buffer
+from wgslice.gpu.protocols import Buffer, Place
 from wgslice.gpu.recording import BoundCopy, BoundLayout, run_copy
 from wgslice.gpu.sink import sink
 from wgslice.gpu.transfer import Readback
@@ -144,7 +144,7 @@ class Ring:
 
     def read_back(self, readback: Readback, buffer: Buffer, nbytes: int) -> None:
         """Begin the readback of a tile."""
-        readback.begin(buffer, nbytes)
+        readback.begin(Place(buffer), nbytes)
 
     def _finish(self, report: Callable[[int], None]) -> None:
         """Wait for the oldest write."""

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import named, public
 from wgslice.gpu.device import Device, check_usable
-from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, given_out, is_given_out
+from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, Place, given_out, is_given_out
 from wgslice.gpu.recording import BoundCopy, BoundLayout, Recorder, check_given, check_still_alive, run_copy
 from wgslice.gpu.sink import sink
 from wgslice.gpu.transfer import ArrayPromise, begin_download, download
@@ -240,27 +240,27 @@ def check_tensor(name: str, value: object, *, written: bool = False) -> None:
 
 def read_into(tensor: Placed, data: NDArray[np.uint8]) -> None:
     """Read a tensor back; the GPU packs a view that is not packed first, in the same submission."""
-    buffer, offset_nbytes, encoder = packed_bytes(tensor)
-    download(tensor.device, buffer, offset_nbytes, data, encoder)
+    source, encoder = packed_bytes(tensor)
+    download(tensor.device, source, data, encoder)
 
 
 def read_back(tensor: Placed) -> ArrayPromise:
     """Begin to read a tensor back as `read_into` does."""
-    source = packed_bytes(tensor) if tensor.size else (tensor.memory, 0, None)
-    return begin_download(tensor.device, *source, tensor.shape, tensor.dtype)
+    source, encoder = packed_bytes(tensor) if tensor.size else (Place(tensor.memory), None)
+    return begin_download(tensor.device, source, encoder, tensor.shape, tensor.dtype)
 
 
-def packed_bytes(tensor: Placed) -> tuple[Buffer, int, CommandEncoder | None]:
-    """Return a buffer and the byte offset of a tensor's packed elements, and commands that pack them."""
+def packed_bytes(tensor: Placed) -> tuple[Place, CommandEncoder | None]:
+    """Return the place of a tensor's packed elements, and commands that pack them."""
     device = tensor.device
     if tensor.is_packed and tensor.memory.usage & BufferUsage.COPY_SRC:
         check_usable(device, tensor.memory)
         check_still_alive(device, tensor.memory)
-        return tensor.memory, tensor.offset, None
+        return Place(tensor.memory, tensor.offset), None
     packed = BoundLayout.packed(device, tensor.shape, tensor.itemsize)
     recorder = Recorder(device)
     recorder.copy(BoundCopy(tensor.bound_layout, packed))
-    return packed.buffer, 0, recorder.end()
+    return Place(packed.buffer), recorder.end()
 
 
 @public()
