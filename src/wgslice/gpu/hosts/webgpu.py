@@ -95,7 +95,7 @@ class WebGPU:
             vars(self).setdefault("_handles", [*await self.api.gpu.enumerate_adapters_async()])
 
     def request_device(self, adapter: Any, features: Collection[str] = (), *, waits: bool = True) -> Any:
-        """Make a device with all limits of its adapter, and some of its features; or return an awaitable."""
+        """Make a device with all limits and some features of its adapter; an awaitable unless it `waits`."""
         fresh = self._fresh(adapter)
         request = fresh.request_device_sync if waits else fresh.request_device_async
         return request(**self._wanted(adapter, features))
@@ -127,10 +127,7 @@ class WebGPU:
     # Callers' values
 
     def handle_in(self, value: Any, *kinds: str) -> Any:
-        """Return the handle of this host, of one of WebGPU's interfaces, that a value is, or None.
-
-        Of a buffer, what stands for it.
-        """
+        """Return the handle of given kinds that a value is, for a buffer what stands for it, or None."""
         if self.name == "browser":
             value = self.api.wrapped(value)
         if not isinstance(value, tuple(getattr(self.api, kind) for kind in kinds)):
