@@ -69,7 +69,7 @@ def test_linux_is_tested_with_every_supported_python() -> None:
 
 
 WEEKLY = {
-    "newest": ["python3 run test --newest", "python3 run test --newest --host dawn"],
+    "newest": ["python3 run test --all --newest", "python3 run test --newest --host dawn"],
     "suites": ["python3 run suites"],
     "matrix": ['sudo env "PATH=$PATH" python3 run matrix --arm64'],  # root makes the Debian roots
 }
