@@ -364,7 +364,8 @@ def test_the_later_one_wins_over_several_dispatches(
     value = random_array((500,), "int16", 4)
     both.array[indices] = value
     both.tensor[indices] = value
-    assert len(recorded) == 4
+    (plan,) = recorded
+    assert len(plan.steps) == 3
     both.check()
 
 
@@ -418,7 +419,7 @@ def test_a_mask_beyond_a_binding_is_copied_in_parts(
         recorded.clear()
         with noted(wg.Device, "submit") as submitted:
             np.copyto(target, v, where=marks)
-        assert len(recorded) > 1 == len(submitted)
+        assert sum(len(plan.steps) for plan in recorded) > 1 == len(submitted)
         assert not any("gather" in plan.summary for plan in recorded)
         check_same(x.numpy(), expected)
         y, z = (wg.asarray(each, device=device) for each in (array, values))

@@ -37,7 +37,7 @@ fn gather(own: Invocation) {
     var element = piece.first;
     for (var k = 0u; k < each; k++) {
         let reached = find_offsets(piece, element);
-        if (is_one(piece, k)) {
+        if (is_one(piece, k) && reached.copied) {
             let value = source_units[element.source_element + reached.elements];
             target_units[element.target_element] = select(value, unused, ahead > 0u && copy.count == 0u);
         }

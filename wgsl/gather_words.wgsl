@@ -37,7 +37,8 @@ fn gather_words(own: Invocation) {
                         reached = find_reached(row.entries + (c + ahead) * step.entries, bounds);
                     }
                     let source = row.source_element + (c + ahead) * step.source_element + reached.elements;
-                    value = insertBits(value, read_subword(source), i * bits, bits);
+                    let given = insertBits(value, read_subword(source), i * bits, bits);
+                    value = select(value, given, reached.copied);
                 }
             }
             target_words[word] = value;

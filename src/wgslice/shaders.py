@@ -167,6 +167,7 @@ def fill_indexed(block: Block, step: IndexedDispatch) -> Sequence[int]:
         block["table_offsets"][number], block["extents"][number] = table.offset, table.extent
         block["wraps"][number], block["steps"][number] = table.wrap, table.step % 2**32
         block["winner_steps"][number] = table.winner_step
+        block["firsts"][number], block["stops"][number] = table.copied.start, table.copied.stop
     if copy.winners is not None:
         dimensions["winner_stride"][:rank] = copy.winners.strides
         dimensions["number_stride"][:rank] = copy.winners.numbers
@@ -265,6 +266,7 @@ def indexed_constants(step: IndexedDispatch) -> dict[str, int]:
         "index_signed": step.copy.signed,
         "by_rows": step.copy.by_rows,
         "masked": step.copy.masked,
+        "ranged": any(table.part is not None for table in step.copy.tables),
         "element_bytes": step.width_nbytes,
         "down": step.rows > 1,
         "ahead": step.ahead,

@@ -108,7 +108,7 @@ def masked(draw: st.DrawFn) -> list[Trial]:
     shape = tuple(size if draw(st.integers(0, 3)) else 1 for size in sizes[draw(st.integers(0, 1)) :])
     mask = np.random.default_rng(draw(st.integers(0, 999))).choice([0, 0, 1, 255], shape).astype(np.uint8)
     limits = draw(drawn_limits())
-    copy = masked_copy_at_once(shape, target, source, width, limits)
+    copy = masked_copy_at_once(shape, target, source, limits)
     moved = np.where(np.broadcast_to(mask, sizes), elements_of(target), NONE), elements_of(source)
     return of_copy(copy, (target, source), limits, Moves(width, lambda: moved), mask, f"{target} by {source}")
 

@@ -151,7 +151,7 @@ def large_masks(draw: Random) -> Iterator[Large]:
         target = Layout.of((rows, row), (row + gap, 1), skip)
         source = Layout.of((rows, row), draw.choice(((0, 0), (row, 1), (row, 1))), draw.choice(SKIPS))
         mask = Layout.packed((rows, draw.choice((1, row))))
-        copy = masked_copy_at_once(mask.sizes, target, source, width, limits)
+        copy = masked_copy_at_once(mask.sizes, target, source, limits)
         if copy is None:
             continue
         chosen = plan(Asked(*copy, width), limits, table=Table(mask, 1))

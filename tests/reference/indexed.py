@@ -33,8 +33,9 @@ def trace_indexed(
     block = np.frombuffer(uniform_block(step), indexed_dtype)[0]
     known = indices if step.copy.host is None else step.copy.host.values
     assert known is not None
+    known = known.ravel()[step.table_binding.offset_nbytes // known.itemsize :]
     read, kept = Observed(bound(source, step.source_binding)), Observed(bound(target, step.target_binding))
-    tables = Tables(known.ravel(), None if winners is None else winners.view(np.uint32))
+    tables = Tables(known, None if winners is None else winners.view(np.uint32))
     writes = index_kernels[step.kernel](block, step, read, kept, tables)
     return Trace(writes, read.loads, kept.loads)
 
@@ -81,22 +82,28 @@ class Reached(NamedTuple):
 
     elements: Words  # of the indexed side, further on
     winners: Words  # further on
-    inside: Flags  # whether all indices were in range
+    copied: Flags  # whether all indices, clamped, are in the ranges of the dispatch
+    inside: Flags  # whether they are, and none had to be clamped
 
 
 def find_reached(block: np.void, step: IndexedDispatch, tables: Tables, rows: Rows, c: Words) -> Reached:
     """The offsets that tables add to the c-th elements of rows."""
     strides = block["dimensions"]["table_strides"]
-    elements, winners, inside = np.zeros_like(c), np.zeros_like(c), np.ones(c.shape, bool)
+    elements, winners = np.zeros_like(c), np.zeros_like(c)
+    copied, inside = np.ones(c.shape, bool), np.ones(c.shape, bool)
     for t, table in enumerate(step.copy.tables):
         number = rows.numbers[t] + c * strides[int(block["rank"]) - 1, t]
         given = tables.indices[np.minimum(number, np.uint32(tables.indices.size - 1))].astype(object)
         value = np.where(given < 0, given + table.wrap, given)
         nearest = np.clip(value, 0, table.extent - 1)
         inside &= (given != 0 if step.copy.masked else value == nearest).astype(bool)
-        elements = elements + nearest.astype(np.uint32) * block["steps"][t]
-        winners = winners + nearest.astype(np.uint32) * block["winner_steps"][t]
-    return Reached(elements, winners, inside)
+        own = nearest
+        if table.part is not None:
+            own = np.clip(nearest, block["firsts"][t], block["stops"][t] - np.uint32(1))
+            copied &= (own == nearest).astype(bool)
+        elements = elements + own.astype(np.uint32) * block["steps"][t]
+        winners = winners + (own - table.copied.start).astype(np.uint32) * block["winner_steps"][t]
+    return Reached(elements, winners, copied, inside & copied)
 
 
 class Taken(NamedTuple):
@@ -140,7 +147,10 @@ def gather_units(
     owner, c, rows, reached = find_taken(block, step, tables)
     read = rows.source + c * block["dimensions"]["source_stride"][last] + reached.elements
     written = rows.target + c * block["dimensions"]["target_stride"][last]
-    return write_elements(source, Copied(read, written, owner), step.width_nbytes, unit_nbytes)
+    mine = reached.copied
+    return write_elements(
+        source, Copied(read[mine], written[mine], owner[mine]), step.width_nbytes, unit_nbytes
+    )
 
 
 def gather(
@@ -184,7 +194,8 @@ def gather_words(
     values = target.elements(elements_of(word, int(per_word)), step.width_nbytes, own[:, None])
     by = np.broadcast_to(own[:, None], inside.shape)[inside]
     read = rows.source + c * block["dimensions"]["source_stride"][last] + reached.elements
-    values[inside] = source.elements(read, step.width_nbytes, by)
+    given = source.elements(read, step.width_nbytes, by)
+    values[inside] = np.where(reached.copied, given, values[inside])
     return Writes(WORD_NBYTES, word, values, own)
 
 

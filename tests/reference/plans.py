@@ -32,7 +32,7 @@ def run_plan(plan: Plan, source: Bytes, target: Bytes, offsets: NDArray[np.gener
     memories |= {memory: np.zeros(-(-nbytes // 16) * 16, np.uint8) for memory, nbytes in plan.scratch}
     for step in plan.steps:
         if isinstance(step, Clear):
-            target[step.offset_nbytes :][: step.nbytes] = 0
+            memories[step.writes][step.offset_nbytes :][: step.nbytes] = 0
             continue
         read, written = memories[step.reads], memories[step.writes]
         if isinstance(step, BufferCopies):

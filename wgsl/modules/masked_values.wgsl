@@ -66,6 +66,8 @@ struct Indexed {
     wraps: vec4<u32>,                       // added to negative indices: the extent, or 0 where they are out of range
     steps: vec4<u32>,                       // elements per increment of the index, modulo 2^32
     winner_steps: vec4<u32>,                // winners per increment of the index
+    firsts: vec4<u32>,                      // with `ranged`, the first index that the dispatch copies
+    stops: vec4<u32>,                       // with `ranged`, one past the last index that the dispatch copies
     source_offset: u32,                     // elements, from the start of the binding, modulo 2^32
     target_offset: u32,                     // elements, from the start of the binding, modulo 2^32
     rank: u32,                              // dimensions in use, at least one

@@ -41,7 +41,7 @@ fn gather(own: Invocation) {
     var element = piece.first;
     for (var k = 0u; k < each; k++) {
         let reached = find_offsets(piece, element);
-        if (is_one(piece, k)) {
+        if (is_one(piece, k) && reached.copied) {
             let value = source_units[element.source_element + reached.elements];
             target_units[element.target_element] = select(value, unused, ahead > 0u && copy.count == 0u);
         }
@@ -140,6 +140,8 @@ struct Indexed {
     wraps: vec4<u32>,                       // added to negative indices: the extent, or 0 where they are out of range
     steps: vec4<u32>,                       // elements per increment of the index, modulo 2^32
     winner_steps: vec4<u32>,                // winners per increment of the index
+    firsts: vec4<u32>,                      // with `ranged`, the first index that the dispatch copies
+    stops: vec4<u32>,                       // with `ranged`, one past the last index that the dispatch copies
     source_offset: u32,                     // elements, from the start of the binding, modulo 2^32
     target_offset: u32,                     // elements, from the start of the binding, modulo 2^32
     rank: u32,                              // dimensions in use, at least one
@@ -175,6 +177,8 @@ override index_signed: bool = false; // whether indices may be negative
 override by_rows: bool = false;      // whether an index is the same for all elements of a row
 
 override masked: bool = false;       // whether the table is a mask, whose true elements add no offset
+
+override ranged: bool = false;       // whether the dispatch copies a range of each table's indices, and skips others
 
 @group(0) @binding(0) var<uniform> copy: Indexed;
 
@@ -249,26 +253,37 @@ struct IndexedBounds {
     wraps: vec4<u32>,        // see Indexed
     steps: vec4<u32>,        // see Indexed
     winner_steps: vec4<u32>, // see Indexed
+    firsts: vec4<u32>,       // see Indexed
+    stops: vec4<u32>,        // see Indexed
 }
 
 fn find_indexed_bounds() -> IndexedBounds {
-    return IndexedBounds(copy.extents, copy.wraps, copy.steps, copy.winner_steps);
+    return IndexedBounds(copy.extents, copy.wraps, copy.steps, copy.winner_steps, copy.firsts, copy.stops);
 }
 
-// The tables' offsets for an element.
+// The tables' offsets for an element. Of an index outside of a dispatch's range they are those of the nearest one, so
+// that they stay inside of the bindings.
 struct Reached {
     elements: u32, // offset on the indexed side, modulo 2^32
     places: u32,   // offset in winners
-    inside: bool,  // whether all indices were in range
+    copied: bool,  // whether all indices, clamped, are in the ranges that the dispatch copies
+    inside: bool,  // whether they are, and none had to be clamped
 }
 
 fn find_reached(entries: vec4<u32>, bounds: IndexedBounds) -> Reached {
-    var reached = Reached(0u, 0u, true);
+    var reached = Reached(0u, 0u, true, true);
     for (var t = 0u; t < tables; t++) {
         let index = find_in_table(entries[t], bounds.extents[t], bounds.wraps[t]);
-        reached.elements += index.value * bounds.steps[t];
-        reached.places += index.value * bounds.winner_steps[t];
-        reached.inside = reached.inside && index.inside;
+        var value = index.value;
+        var place = index.value;
+        if (ranged) {
+            value = clamp(value, bounds.firsts[t], bounds.stops[t] - 1u);
+            place = value - bounds.firsts[t];
+            reached.copied = reached.copied && value == index.value;
+        }
+        reached.elements += value * bounds.steps[t];
+        reached.places += place * bounds.winner_steps[t];
+        reached.inside = reached.inside && reached.copied && index.inside;
     }
     return reached;
 }

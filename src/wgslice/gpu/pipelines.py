@@ -256,7 +256,8 @@ def add_tables(
     of_windows = isinstance(step, WindowDispatch)
     table, winners = (OFFSETS, WINDOW_WINNERS) if of_windows else (INDICES, INDEX_WINNERS)
     if step.table is not None:
-        supplied[table] = step.table.memory, step.table.span
+        binding = step.table_binding if isinstance(step, IndexedDispatch) else step.table.span
+        supplied[table] = step.table.memory, binding
     elif isinstance(step, WindowDispatch):
         assert step.windows.offsets is not None
         contents[table] = Content(step.windows.offsets, step.windows)

@@ -15,8 +15,9 @@ from wgslice.layout import Layout
 from wgslice.plans.gather import MIN_WINDOW_NBYTES, IndexedWindows
 from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy
 from wgslice.plans.kernels import GATHERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.problem import InContext, PlanContext, counted
+from wgslice.plans.problem import InContext, PlanContext, counted, span_of
 from wgslice.plans.profiles import CACHE_LINE_NBYTES, MAX_AHEAD_NBYTES, MIN_AHEAD_NBYTES
+from wgslice.plans.steps import Span
 from wgslice.plans.window_problem import WindowProblem, turned_forward
 
 MASKED = {1: Kernel.MASKED_WORDS, 2: Kernel.MASKED_WORDS, 8: Kernel.MASKED_PAIRS}  # by bytes per element
@@ -81,6 +82,31 @@ class Indexing(InContext):
         """The copy in the widest elements, and their bytes."""
         copy, width_nbytes = self.copy.widened(self.itemsize, (self.source.offset, self.target.offset))
         return copy.flattened(), width_nbytes
+
+    def parts(self, copy: IndexedCopy | None = None) -> list[IndexedCopy]:
+        """Returns what bindings and grids hold of the copy, or of another one in the widest elements.
+
+        Both sides count from the bases of the buffers.
+        """
+        wide, width_nbytes = self.wide
+        offsets = (side.offset * self.itemsize // width_nbytes for side in self.sides)
+        return [*(copy or wide).shifted(*offsets).parts(width_nbytes, self.index_nbytes, self.limits)]
+
+    @property
+    def index_nbytes(self) -> int:
+        """Bytes of an index, or of a mask's element."""
+        return self.context.table.itemsize if self.context.table else INDEX_NBYTES
+
+    def bound_tables(self, copy: IndexedCopy) -> tuple[IndexedCopy, Span]:
+        """Returns a copy whose tables count from the start of a binding, and that binding."""
+        if copy.host is not None:
+            return copy, Span(0, copy.host.values.nbytes)
+        spans = [span_of(side, self.index_nbytes, self.limits) for side in copy.entries]
+        start = min(span.offset_nbytes for span in spans)
+        stop = max(span.offset_nbytes + span.nbytes for span in spans)
+        before = start // self.index_nbytes
+        entries = [side.shifted(-before) for side in copy.entries]
+        return copy.of_entries(entries), Span(start, stop - start)
 
     @property
     def kernel(self) -> Kernel:

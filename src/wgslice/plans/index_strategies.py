@@ -35,7 +35,7 @@ from wgslice.plans.kernels import GATHERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.plan import COPY_PER_RUN, COPY_PER_WINDOW, Plan
 from wgslice.plans.problem import NO_COPY_USAGE, PlanContext, span_of
 from wgslice.plans.profiles import BLOCKS_EACH, CACHE_LINE_NBYTES, FAILED, CostClass, Limits, all_disabled
-from wgslice.plans.steps import Memory, Share, Span, copies_by_length, words_spanned
+from wgslice.plans.steps import Clear, Memory, Share, Span, copies_by_length, words_spanned
 from wgslice.plans.steps import share_of as launched
 from wgslice.plans.window_problem import WindowProblem
 from wgslice.plans.window_steps import words_each
@@ -44,7 +44,6 @@ from wgslice.plans.window_strategies import WINDOWS, changes_of_windows, further
 READING = {*GATHERS.values(), Kernel.GATHER_WORDS}
 WRITING = {Kernel.SCATTER, Kernel.SCATTER_SUBWORD, Kernel.LAST_WRITER_INDICES}
 MASKING = {*MASKED.values(), Kernel.SCATTER, Kernel.SCATTER_SUBWORD}
-MASK_NBYTES = 1  # an element
 ON_HOST = "the indices are in an array of the host"
 DISJOINT = 'no index repeats, as put(..., overlap="disjoint") promises'
 MIN_ROWS, SHORT_ROW = 256, 64  # copied in order: fewer rows leave cores idle, unless these are short
@@ -83,9 +82,7 @@ def copy_at_once(
     if not copy.tables:
         sides = copy.indexed.shifted(view.offset), copy.other.shifted(other.offset)
         return WindowCopy(plan_copy, *(sides if reads else sides[::-1]))
-    index_nbytes = index_dtype.itemsize if index_dtype else INDEX_NBYTES
-    kernels = READING if reads else WRITING
-    if kernels & limits.disabled or not copy.is_held((view, other), itemsize, index_nbytes, limits):
+    if (READING if reads else WRITING) & limits.disabled:
         return None
     origins = tensor.shifted(-view.offset), other.shifted(-other.offset)
     windows = partial(indexed_windows, selection, *origins, reads=reads) if copy.host else None
@@ -93,12 +90,12 @@ def copy_at_once(
 
 
 def masked_copy_at_once(
-    mask_sizes: tuple[int, ...], target: Layout, source: Layout, itemsize: int, limits: Limits
+    mask_sizes: tuple[int, ...], target: Layout, source: Layout, limits: Limits
 ) -> WindowCopy | None:
     """Returns the copy between layouts of equal sizes where a mask, broadcast to these, is true, or None."""
-    copy = masked_copy(mask_sizes, target, source)
-    if MASKING & limits.disabled or not copy.is_held((source, target), itemsize, MASK_NBYTES, limits):
+    if MASKING & limits.disabled:
         return None
+    copy = masked_copy(mask_sizes, target, source)
     return WindowCopy(partial(plan_indexing, copy, None), source, target)
 
 
@@ -110,7 +107,7 @@ def masked_values_at_once(
     The target begins at a word. None if the copy exceeds the kernel, or that is disabled.
     """
     copy = masked_values(mask)
-    held = copy.is_held((source, target), itemsize, INDEX_NBYTES, limits)
+    held = next(copy.parts(itemsize, INDEX_NBYTES, limits)) is copy
     if not held or Kernel.MASKED_VALUES in limits.disabled:
         return None
     return WindowCopy(partial(plan_indexing, copy, None), source, Layout.packed(copy.sizes, target.offset))
@@ -151,7 +148,7 @@ def against_kernel(kernel: Kernel, problem: Indexing) -> Reason | None:
 
 def against_columns(problem: Indexing) -> Reason | None:
     """Returns why a gather does not go down columns, or None."""
-    if not problem.goes_down or problem.kernel not in GATHERS.values():
+    if not problem.goes_down or problem.kernel not in GATHERS.values() or len(problem.parts()) > 1:
         return OTHER
     size = problem.wide[0].sizes[-2]
     if size < COLUMN_EACH:
@@ -186,35 +183,50 @@ def kernel_seconds(kernel: Kernel, problem: Indexing, *, columns: bool = False) 
 
 
 def index_dispatches(kernel: Kernel, problem: Indexing, *, columns: bool = False) -> Iterator[Step]:
-    """Yields the dispatch of a kernel, after the last-writer pass of indices that may be equal."""
-    (copy, width_nbytes), limits = problem.wide, problem.limits
+    """Yields a dispatch for each part, after the last-writer pass of indices that may be equal."""
+    copy = problem.wide[0]
     if kernel is Kernel.SCATTER_IN_ORDER:
         assert problem.in_order is not None
         copy = problem.in_order
     elif kernel in GATHERS.values() and not columns:
         copy = problem.gathered
-    source, target = (span_of(side, problem.itemsize, limits) for side in (problem.source, problem.target))
-    indexed, other = (
-        (side.offset * problem.itemsize - span.offset_nbytes) // width_nbytes
-        for side, span in zip(
-            problem.sides, (source, target) if copy.reads else (target, source), strict=True
-        )
+    parts = problem.parts(copy)
+    for part in parts:
+        if part.winners is not None:
+            if part is not parts[0]:
+                yield Clear(0, part.winners.span.nbytes, Memory.WINNERS)
+            yield last_writer_pass(part, problem)
+        yield index_dispatch(kernel, part, problem, columns, problem.ahead if len(parts) == 1 else 0)
+
+
+def last_writer_pass(copy: IndexedCopy, problem: Indexing) -> Step:
+    """Returns the last-writer pass of indices that may be equal."""
+    assert copy.winners is not None
+    kernel, (winning, table_binding) = Kernel.LAST_WRITER_INDICES, problem.bound_tables(copy.at_indices())
+    return IndexedDispatch(
+        kernel=kernel,
+        copy=winning,
+        width_nbytes=WORD_NBYTES,
+        work=CostClass(kernel, WORD_NBYTES),
+        table=problem.context.table,
+        table_binding=table_binding,
+        source_binding=Span(0, WORD_NBYTES),
+        target_binding=copy.winners.span,
+        writes=Memory.WINNERS,
+        share=share_of(kernel, winning, WORD_NBYTES, problem.limits),
+        reason="last-writer pass: winner index per element that several indices name",
     )
-    dispatch = partial(IndexedDispatch, table=problem.context.table)
-    if copy.winners is not None:
-        winning, pass_kernel = copy.at_indices(), Kernel.LAST_WRITER_INDICES
-        yield dispatch(
-            kernel=pass_kernel,
-            copy=winning,
-            width_nbytes=WORD_NBYTES,
-            work=CostClass(pass_kernel, WORD_NBYTES),
-            source_binding=Span(0, WORD_NBYTES),
-            target_binding=copy.winners.span,
-            writes=Memory.WINNERS,
-            share=share_of(pass_kernel, winning, WORD_NBYTES, limits),
-            reason="last-writer pass: winner index per element that several indices name",
-        )
-    copy = copy.shifted(indexed, other)
+
+
+def index_dispatch(
+    kernel: Kernel, copy: IndexedCopy, problem: Indexing, columns: bool, ahead: int
+) -> IndexedDispatch:
+    """Returns the dispatch of a kernel for a copy, counted from the bases of both buffers."""
+    width_nbytes, limits = problem.wide[1], problem.limits
+    copy, table_binding = problem.bound_tables(copy)
+    given = problem.sides[1] if copy.in_turn else copy.other  # as many elements as a mask has true ones
+    indexed, other = (span_of(side, width_nbytes, limits) for side in (copy.reached, given))
+    copy = copy.shifted(-indexed.offset_nbytes // width_nbytes, -other.offset_nbytes // width_nbytes)
     if columns:
         *axes, above, last = range(len(copy.sizes))
         copy, rows = copy.permuted((*axes, last, above)), CACHE_LINE_NBYTES // width_nbytes
@@ -223,21 +235,25 @@ def index_dispatches(kernel: Kernel, problem: Indexing, *, columns: bool = False
         share = share_of(kernel, copy, width_nbytes, limits)
         down = kernel in (*GATHERS.values(), Kernel.SCATTER) and problem.goes_down
         rows = share.count if down else 1
-    ahead = problem.ahead if kernel in GATHERS.values() and not columns else 0
+    ahead *= kernel in GATHERS.values() and not columns
     table = "mask element" if copy.masked else "index"
     reason = f"one {table} per {'row' if copy.by_rows else 'element'}" + ", down columns" * columns
     reason += ", rows in order: the last of equal indices wins" * (kernel is Kernel.SCATTER_IN_ORDER)
     reason += ", the next row read ahead" * (ahead > 0)
     reason += f", {problem.indices_each} for each given one" * (problem.indices_each > 1)
-    yield dispatch(
+    for copied in (table.part for table in copy.tables if table.part is not None):
+        reason += f", of indices {copied.start:,} to {copied.stop - 1:,}"
+    return IndexedDispatch(
         kernel=kernel,
         copy=copy,
         width_nbytes=width_nbytes,
         rows=rows,
         ahead=ahead,
         work=work_of(kernel, problem, columns),
-        source_binding=source,
-        target_binding=target,
+        table=problem.context.table,
+        table_binding=table_binding,
+        source_binding=indexed if copy.reads else other,
+        target_binding=other if copy.reads else indexed,
         share=share,
         reason=reason,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
 from typing import NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.arguments import I32_MAX
-from wgslice.layout import Layout
+from wgslice.layout import Layout, count
 from wgslice.plans.kernels import UNITS_NBYTES, WIDEST_NBYTES, WORD_NBYTES
 from wgslice.plans.problem import LARGEST_BINDING_NBYTES, Table, in_units, most_invocations
 from wgslice.plans.profiles import CostClass, Limits
@@ -32,6 +32,12 @@ class Index(NamedTuple):
     wrap: int  # added to negative indices
     step: int  # elements of the indexed side from one index to the next
     winner_step: int = 0  # winners from one index to the next, where there are some
+    part: range | None = None  # the indices that are copied, once they are clamped; None for all in range
+
+    @property
+    def copied(self) -> range:
+        """The indices that are copied, once they are clamped."""
+        return range(self.extent) if self.part is None else self.part
 
 
 class Winners(NamedTuple):
@@ -107,16 +113,101 @@ class IndexedCopy:
         ]
         return replace(self, indexed=Layout.of(self.sizes, strides, self.indexed.offset))
 
-    def is_held(self, sides: Sequence[Layout], itemsize: int, index_nbytes: int, limits: Limits) -> bool:
-        """Whether bindings hold both sides, indices and winners at any alignment, and a grid the elements."""
-        most = min(limits.binding_nbytes, LARGEST_BINDING_NBYTES) - limits.binding_alignment_nbytes
-        bound = [(side.stop - side.lowest) * itemsize for side in sides]
-        bound += [self.winners.span.nbytes] if self.winners else []
-        if self.host is None:
-            bound += [Layout.of(self.sizes, table.strides).stop * index_nbytes for table in self.tables]
+    def with_ranges(self, strides: Sequence[int], steps: Iterable[int]) -> Layout:
+        """Returns the layout of the copy's dimensions, and of one per table: the indices that are copied."""
+        counts = [count(table.copied) for table in self.tables]
+        return Layout.of((*self.sizes, *counts), (*strides, *steps))
+
+    @property
+    def reached(self) -> Layout:
+        """The elements of the indexed side that any indices reach."""
+        first = self.indexed.offset + sum(table.copied.start * table.step for table in self.tables)
+        return self.with_ranges(self.indexed.strides, [table.step for table in self.tables]).shifted(first)
+
+    @property
+    def entries(self) -> list[Layout]:
+        """The entries of each table."""
+        return [Layout.of(self.sizes, table.strides, table.offset) for table in self.tables]
+
+    def parts(self, width_nbytes: int, index_nbytes: int, limits: Limits) -> Iterator[IndexedCopy]:
+        """Splits a copy until bindings hold the sides, indices and winners of each part, a grid its elements.
+
+        Parts are copied in order: of equal indices, those of a later part are later ones.
+        """
+        most_nbytes = min(limits.binding_nbytes, LARGEST_BINDING_NBYTES) - limits.binding_alignment_nbytes
+        size, most = prod(self.sizes), most_invocations(limits)
+        found = next((each for each in self.bound(width_nbytes, index_nbytes) if each[1] > most_nbytes), None)
+        if found is not None:
+            side, size, most = *found, most_nbytes
+        elif size > most:
+            side = Layout.packed(self.sizes)
+        reaches = [abs(reach) for reach in side.reaches] if size > most else []
+        if not any(reaches):
+            yield self
+            return
+        axis = self.axis_to_split(reaches.index(max(reaches)), width_nbytes)
+        whole = [*map(range, self.sizes), *(table.copied for table in self.tables)][axis]
+        each = -(-count(whole) // min(-(-size // most), count(whole)))
+        for first in range(0, count(whole), each):
+            part = self.part(axis, whole[first : first + each]).coalesced()
+            yield from part.parts(width_nbytes, index_nbytes, limits)
+
+    def bound(self, width_nbytes: int, index_nbytes: int) -> Iterator[tuple[Layout, int]]:
+        """Yields the layouts that are bound, tables first, and the bytes that each needs a binding for."""
+        entries = self.entries
+        longest = max(entries, key=lambda side: max(side.reaches))
+        if self.host is not None:
+            yield longest, self.host.values.nbytes
         else:
-            bound.append(self.host.values.nbytes)
-        return max(bound) <= most and prod(self.sizes) <= most_invocations(limits)
+            first = min(side.offset for side in entries)
+            yield longest, (max(side.stop for side in entries) - first) * index_nbytes
+        for side in (self.other, self.reached):
+            yield side, (side.stop - side.lowest) * width_nbytes
+        if self.winners is not None:
+            winning = self.with_ranges(self.winners.strides, [table.winner_step for table in self.tables])
+            yield winning, self.winners.span.nbytes
+
+    def axis_to_split(self, axis: int, width_nbytes: int) -> int:
+        """Returns the dimension to split where one reaches furthest, tables counted behind the others.
+
+        It is the first one of gathers that need a packed target, and of indices that may be equal that of the
+        furthest ones.
+        """
+        if axis >= len(self.sizes):
+            return axis
+        if self.reads and width_nbytes < WORD_NBYTES:
+            return next(axis for axis, size in enumerate(self.sizes) if size > 1)
+        numbers = self.winners.numbers if self.winners else ()
+        return numbers.index(max(numbers)) if numbers and numbers[axis] else axis
+
+    def part(self, axis: int, some: range) -> IndexedCopy:
+        """Returns the copy of some indices of a dimension, or of a table, which are counted behind these."""
+        if axis >= len(self.sizes):
+            tables = [*self.tables]
+            tables[axis - len(self.sizes)] = tables[axis - len(self.sizes)]._replace(part=some)
+            copy = replace(self, tables=tuple(tables))
+        else:
+            items = [*map(range, self.sizes)]
+            items[axis] = some
+            copy = replace(self, indexed=self.indexed.select(items), other=self.other.select(items))
+            copy = copy.of_entries([side.select(items) for side in self.entries])
+        if copy.winners is None:
+            return copy
+        winning = copy.with_ranges(copy.winners.strides, [table.winner_step for table in copy.tables])
+        return replace(copy, winners=copy.winners._replace(places=winning.stop))
+
+    def of_entries(self, entries: Sequence[Layout]) -> IndexedCopy:
+        """Returns the same copy by other entries of its tables; those on the host are without all others."""
+        values: list[NDArray[np.int32]] = []
+        tables: list[Index] = []
+        for table, side in zip(self.tables, entries, strict=True):
+            offset = side.offset
+            if self.host is not None:
+                offset = sum(each.size for each in values)
+                values.append(self.host.values[side.offset : side.stop])
+            tables.append(table._replace(strides=side.strides, offset=offset))
+        host = Host(np.concatenate(values)) if self.host is not None else None
+        return replace(self, tables=tuple(tables), host=host)
 
     def shifted(self, indexed: int, other: int) -> IndexedCopy:
         """The same copy, both sides shifted by numbers of elements."""
@@ -252,6 +343,7 @@ class IndexedDispatch(OnGrid):
     copy: IndexedCopy
     width_nbytes: int  # of an element
     table: Table | None  # the indices, where the GPU has them
+    table_binding: Span  # that holds the indices
     work: CostClass
     rows: int = 1  # whose pieces invocations copy in turn: all the first ones, then all the second ones
     ahead: int = 0  # dimensions up to the next row in memory, which invocations load too; 0 if they do not

@@ -67,7 +67,7 @@ class Plan:
         bound: set[Memory] = set()
         for step in self.steps:
             if isinstance(step, Clear):
-                used.add(Memory.OUTPUT)
+                used.add(step.writes)
             elif isinstance(step, BufferCopies | TextureCopy):
                 used |= {step.reads, step.writes}
             else:

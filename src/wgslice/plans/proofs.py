@@ -279,24 +279,20 @@ def is_indexed_inside(step: IndexedDispatch) -> bool:
 
 def with_tables(indexed: Layout, tables: tuple[Index, ...]) -> Layout:
     """Returns a layout with a dimension for the range of each table."""
-    sizes = *indexed.sizes, *(table.extent for table in tables)
-    return Layout.of(sizes, [*indexed.strides, *(table.step for table in tables)], indexed.offset)
+    sizes = *indexed.sizes, *(len(table.copied) for table in tables)
+    first = indexed.offset + sum(table.copied.start * table.step for table in tables)
+    return Layout.of(sizes, [*indexed.strides, *(table.step for table in tables)], first)
 
 
 def are_indices_inside(step: IndexedDispatch) -> bool:
     """Whether the entries of all tables are in the index array, and indices are clamped to their range."""
-    host, index_nbytes = step.copy.host, step.index_nbytes
-    if step.table is not None:
-        binding = step.table.span
-    elif host is not None:
-        binding = Span(0, host.values.nbytes)
-    else:
-        return False
-    return all(
+    host, binding, index_nbytes = step.copy.host, step.table_binding, step.index_nbytes
+    known = step.table is not None or (host is not None and binding.nbytes <= host.values.nbytes)
+    return known and all(
         in_bytes(Layout.of(step.copy.sizes, table.strides, table.offset), index_nbytes).is_in(
             binding, max(index_nbytes, WORD_NBYTES)
         )
-        and table.extent >= 1
+        and 0 <= table.copied.start < table.copied.stop <= table.extent
         and table.wrap in (0, table.extent)
         for table in step.copy.tables
     )

@@ -135,7 +135,8 @@ class Clear:
     name = "clear"
 
     def __str__(self) -> str:
-        return f"clear of {prefixed(self.nbytes)}: later steps overwrite a part"
+        why = "for the next part" if self.writes is Memory.WINNERS else "later steps overwrite a part"
+        return f"clear of {prefixed(self.nbytes)}{read_and_written(Memory.INPUT, self.writes)}: {why}"
 
 
 @dataclass(frozen=True)

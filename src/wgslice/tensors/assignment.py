@@ -13,7 +13,7 @@ from wgslice.arguments import MAX_CACHED_VALUES
 from wgslice.dialects.advanced import AdvancedSelection, any_index
 from wgslice.dialects.basic import Selection
 from wgslice.gpu.protocols import CommandEncoder
-from wgslice.gpu.recording import BoundCopy, BoundLayout, Recorder, planned_anew, run_copy
+from wgslice.gpu.recording import BoundCopy, BoundLayout, planned_anew, run_copy
 from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
 from wgslice.layout_rules import broadcast, once, without_leading_ones
@@ -164,38 +164,14 @@ def written_where(
 ) -> bool:
     """Copy where a mask, which broadcasts to the source's sizes, is true; return False if no kernel can."""
     check_input(x.device, "mask", mask.buffer)
-    copies = copies_where(x, apart(x, mask), apart(x, source))
-    if copies is None:
-        return False
-    recorder = Recorder(x.device, encoder)
-    for copy in copies:
-        recorder.copy(copy)
-    recorder.submit()
-    return True
-
-
-def copies_where(x: Placed, mask: BoundLayout, source: BoundLayout) -> list[BoundCopy] | None:
-    """Return the copy where a mask is true, in parts if it exceeds a binding or a grid, or None."""
-    in_whole_words = x.itemsize < WORD_NBYTES and x.is_packed
-    marks, read = in_words(x, mask, source) if in_whole_words else (mask, source)
-    copy = cached_masked_copy(marks.layout.sizes, x.layout, read.layout, x.itemsize, x.device.limits)
+    mask, source = apart(x, mask), apart(x, source)
+    if x.itemsize < WORD_NBYTES and x.is_packed:
+        mask, source = in_words(x, mask, source)
+    copy = cached_masked_copy(mask.layout.sizes, x.layout, source.layout, x.device.limits)
     if copy is not None:
-        return [BoundCopy(read, x.bound_layout, copy.planner, marks, cached_plan)]
-    sides = x.layout, marks.layout, read.layout
-    reaches = [
-        (size - 1) * max(abs(side.strides[axis]) for side in sides) for axis, size in enumerate(x.shape)
-    ]
-    if not any(reaches):
-        return None
-    axis, found = reaches.index(max(reaches)), list[BoundCopy]()
-    halves = [side.halves(axis) if side.sizes[axis] > 1 else (side, side) for side in sides]
-    for written, marked, given in zip(*halves, strict=True):
-        half = Placed(x.device, x.memory, x.dtype, written)
-        copies = copies_where(half, marks._replace(layout=marked), read._replace(layout=given))
-        if copies is None:
-            return None
-        found += copies
-    return found
+        bound = BoundCopy(source, x.bound_layout, copy.planner, mask, cached_plan)
+        run_copy(x.device, bound, encoder)
+    return copy is not None
 
 
 def apart(x: Placed, side: BoundLayout) -> BoundLayout:
