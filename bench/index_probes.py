@@ -65,7 +65,7 @@ class IndexProbe(NamedTuple):
         assert copy is not None
         if winners:
             copy = replace(copy, host=Host(columns.astype(np.int32).ravel()))
-        problem = Indexing(copy, None, matrix, matrix, self.width_nbytes, PlanContext(limits))
+        problem = Indexing(copy, matrix, matrix, self.width_nbytes, PlanContext(limits))
         steps = index_dispatches(Kernel.SCATTER if self.work == LAST_WRITERS else self.kernel, problem)
         return [step for step in steps if isinstance(step, IndexedDispatch) and step.work == self.work]
 
@@ -79,7 +79,7 @@ class IndexProbe(NamedTuple):
         copy = indexed_copy(selection, matrix, matrix, reads=True)
         assert copy is not None
         copy, context = replace(copy, host=Host(rows)), PlanContext(limits)
-        problem = Indexing(copy, None, matrix, matrix, self.width_nbytes, context)
+        problem = Indexing(copy, matrix, matrix, self.width_nbytes, context)
         steps = index_dispatches(self.kernel, problem, columns=self.access == "columns")
         return [step for step in steps if isinstance(step, IndexedDispatch)]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -16,11 +15,10 @@ from hypothesis.extra.numpy import array_shapes
 from index_keys import any_keys, outcome
 from numpy.typing import NDArray
 
-import wgslice as wg
 from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_index
 from wgslice.dialects.basic import Selection, is_plain
 from wgslice.layout import Layout
-from wgslice.plans.facade import IndexedWindows, indexed_windows
+from wgslice.plans.facade import IndexedCopy, indexed_copy, known_windows
 
 I32_MAX = 2**31 - 1
 
@@ -31,28 +29,31 @@ def elements(sizes: tuple[int, ...], selected: Selection | AdvancedSelection) ->
     if isinstance(selected, Selection):
         layout = tensor.select(selected.items)
         return elements_of(layout).reshape(layout.sizes)
-    result = Layout.packed(selected.shape)
-    found = np.full(result.sizes, -1)
-    if result.size:
-        windows = indexed_windows(selected, tensor, result, reads=True)
-        assert windows is not None
-        found.reshape(-1)[targets_of(windows)] = sources_of(windows)
+    found = np.full(selected.shape, -1)
+    if found.size:
+        copy = copy_of(tensor, selected)
+        found.reshape(-1)[elements_of(copy.other)] = sources_of(copy)
     return found
 
 
-def targets_of(found: IndexedWindows) -> NDArray[np.int64]:
-    return elements_of(found.elements)
+def copy_of(tensor: Layout, selected: AdvancedSelection) -> IndexedCopy:
+    """Return the gather of all elements that are selected, counted from the start of the tensor."""
+    view = tensor.select(selected.items)
+    copy = indexed_copy(selected, view, Layout.packed(selected.shape), reads=True)
+    assert copy is not None
+    return copy.shifted(view.offset, 0)
 
 
-def sources_of(found: IndexedWindows) -> NDArray[np.int64]:
-    """Return the element offsets of all windows, computed from the window offsets alone."""
-    windows = found.windows(range(found.count))
-    box = elements_of(Layout.of(windows.extents, found.tensor.strides, found.tensor.offset))
-    assert windows.offsets is not None
-    begins = windows.offsets.astype(np.int64) @ np.asarray(found.tensor.strides, np.int64)
-    assert (windows.offsets >= 0).all()
-    assert (windows.offsets + windows.extents <= found.tensor.sizes).all()
-    return (begins[:, None] + box[None]).reshape(-1)
+def sources_of(copy: IndexedCopy) -> NDArray[np.int64]:
+    """Return the element that each one of a gather is copied from, by its tables."""
+    found = elements_of(copy.indexed)
+    for table in copy.tables:
+        assert copy.host is not None
+        indices = copy.host.values[elements_of(Layout.of(copy.sizes, table.strides, table.offset))]
+        assert (indices >= 0).all()
+        assert (indices < table.extent).all()
+        found = found + indices.astype(np.int64) * table.step
+    return found
 
 
 def check_same_index(sizes: tuple[int, ...], key: Any) -> None:
@@ -194,73 +195,45 @@ def test_plain_keys_are_pythons_own() -> None:
         assert not is_plain(other)
 
 
-def windows_of(tensor: Layout, key: Any) -> IndexedWindows:
+def gathered(tensor: Layout, key: Any) -> IndexedCopy:
     selected = any_index(tensor.sizes, key)
     assert isinstance(selected, AdvancedSelection)
-    found = indexed_windows(selected, tensor, Layout.packed(selected.shape), reads=True)
-    assert found is not None
-    return found
+    return copy_of(tensor, selected)
 
 
 def test_indexed_dimensions_become_one_and_the_others_merge() -> None:
-    """A table of offsets has one column that says something, whichever dimensions are indexed."""
-    images = windows_of(Layout.packed((9, 8, 7, 3)), [4, 2])
-    assert images.tensor == Layout.packed((9, 168))
-    assert images.offsets.tolist() == [[4, 0], [2, 0]]
-    points = windows_of(Layout.packed((9, 8)), ([4, 2], [-1, 0]))
-    assert points.tensor == Layout.packed((72,))
-    assert points.offsets.tolist() == [[39], [16]]
-    apart = windows_of(Layout.packed((9, 8, 7)), ([4, 2], slice(None), [6, 0]))
-    assert apart.tensor == Layout((8 * 56 + 7, 8), (1, 7), 0)
-    assert apart.offsets.tolist() == [[4 * 56 + 6, 0], [2 * 56, 0]]
-    mask = windows_of(Layout.packed((2, 3)), [[True, False, True], [False, False, True]])
-    assert mask.offsets.tolist() == [[0], [2], [5]]
-    backwards = windows_of(Layout((4, 6), (-8, -2), 50), ([3, 1], [0, 5]))
-    assert backwards.tensor == Layout((18,), (2,), 50 - 24 - 10)
-    assert sources_of(backwards).tolist() == [50 - 24, 50 - 8 - 10]
+    """The windows have one column of offsets that says something, whichever dimensions are indexed."""
+    for tensor, key, expected, offsets in [
+        (Layout.packed((9, 8, 7, 3)), [4, 2, 7], Layout.packed((8, 168)), [[4, 0], [2, 0], [7, 0]]),
+        (Layout.packed((9, 8)), ([4, 2, 5], [-1, 0, 0]), Layout.packed((41,)), [[39], [16], [40]]),
+        (
+            Layout.packed((9, 8, 7)),
+            ([4, 2, 0], slice(None), [6, 0, 0]),
+            Layout((4 * 56 + 7, 8), (1, 7), 0),
+            [[4 * 56 + 6, 0], [2 * 56, 0], [0, 0]],
+        ),
+        (Layout.packed((2, 3)), [[True, True, False], [False, False, True]], None, [[0], [1], [5]]),
+    ]:
+        windows, found, _, numbers = known_windows(gathered(tensor, key)) or pytest.fail("no windows")
+        assert found == (expected or Layout.packed((6,)))
+        assert windows.offsets is not None
+        assert windows.offsets.tolist() == offsets
+        assert numbers.tolist() == [0, 1, 2]
+    copy = gathered(Layout((4, 6), (-8, -2), 50), ([3, 1, 1], [0, 5, 0]))
+    assert sources_of(copy).tolist() == [50 - 24, 50 - 8 - 10, 50 - 8]
 
 
-def test_dimensions_beyond_an_i32_do_not_coalesce() -> None:
-    large = windows_of(Layout.packed((2**16, 2**16)), ([3, 1], [-1, 0]))
-    assert large.tensor.sizes == (2**16, 2**16)
-    assert large.offsets.tolist() == [[3, 2**16 - 1], [1, 0]]
-    below = windows_of(Layout((2, 9), (I32_MAX - 9, 1), 0), ([1], [8]))
-    assert below.tensor.sizes == (I32_MAX,)
-    beyond = windows_of(Layout((2, 9), (I32_MAX - 8, 1), 0), ([1], [8]))
-    assert beyond.tensor.sizes == (2, 9)
-    with pytest.raises(
-        ValueError, match="a dimension of 2147483648 elements: arrays of indices take at most"
-    ):
-        windows_of(Layout.packed((2**31,)), [0])
+def test_a_dimension_beyond_an_i32_is_refused() -> None:
+    match = "a dimension of 2147483648 elements: arrays of indices take at most 2147483647 of them"
+    with pytest.raises(ValueError, match=match):
+        gathered(Layout.packed((2**31,)), [0])
 
 
 def test_mask_of_dimensions_that_do_not_coalesce_is_split() -> None:
-    tensor = Layout((3, 4), (1, 2**30), 0)
+    tensor = Layout((3, 4), (1, 2**28), 0)
     mask = np.zeros((3, 4), bool)
-    mask[2, 1] = mask[0, 3] = True
-    found = windows_of(tensor, mask)
-    assert found.tensor == tensor
-    assert found.offsets.tolist() == [[0, 3], [2, 1]]
-
-
-def test_too_many_dimensions_that_do_not_merge() -> None:
-    tensor = Layout((2,) * 9, tuple(3**axis for axis in range(9)), 0)  # of windows of rank 8
-    with pytest.raises(ValueError, match=r"do not merge: arrays of indices take at most 8 .*copy\(\) it"):
-        windows_of(tensor, [0, 1])
-    assert windows_of(tensor, ([0], [1])).rank == 8
-
-
-def test_more_windows_than_a_binding_holds_are_split(device: wg.Device) -> None:
-    found = windows_of(Layout.packed((100,)), np.arange(10))
-    assert list(found.pieces(device.limits, 4)) == [range(10)]
-    small = replace(device.limits, binding_nbytes=24)  # three windows of 8 bytes, though one takes 4
-    pieces = list(found.pieces(small, 4))
-    assert pieces == [range(3), range(3, 6), range(6, 9), range(9, 10)]
-    taken = [found.windows(piece).offsets for piece in pieces]
-    assert np.concatenate([offsets for offsets in taken if offsets is not None]).ravel().tolist() == [
-        *range(10)
-    ]
-    assert [elements_of(found.elements_of(piece)).tolist() for piece in pieces][1] == [3, 4, 5]
+    mask[2, 1] = mask[0, 3] = mask[0, 0] = True
+    assert sources_of(gathered(tensor, mask)).tolist() == [0, 3 * 2**28, 2 + 2**28]
 
 
 def test_device_resident_indices_depend_on_shape_only() -> None:
@@ -268,9 +241,11 @@ def test_device_resident_indices_depend_on_shape_only() -> None:
     selected = any_index((5, 4, 3), key)
     assert isinstance(selected, AdvancedSelection)
     assert selected.shape == (2, 3, 4)
-    found = indexed_windows(selected, Layout.packed((5, 4, 3)), Layout.packed((2, 3, 4)), reads=True)
-    assert found is not None
-    assert [dimension.size for dimension in found.dimensions] == [5, 3]  # each clamped on its own
+    held = any_index((5, 4, 3), (DeviceIndices((2, 1), "held"), slice(None), DeviceIndices((3,), "held")))
+    assert isinstance(held, AdvancedSelection)
+    copy = indexed_copy(held, Layout.packed((5, 4, 3)), Layout.packed((2, 3, 4)), reads=True)
+    assert copy is not None
+    assert [table.extent for table in copy.tables] == [5, 3]  # each clamped on its own
     with pytest.raises(IndexError, match="axis 1 has size 0: no index is within its bounds"):
         any_index((5, 0), (slice(None), DeviceIndices((2,), "held")))
     with pytest.raises(IndexError, match="could not be broadcast together with shapes"):

@@ -20,7 +20,7 @@ from strategies import nested_strides
 import wgslice as wg
 from wgslice.dialects.advanced import AdvancedSelection, any_index
 from wgslice.layout import Layout
-from wgslice.plans.facade import indexed_windows
+from wgslice.plans.facade import indexed_copy, known_windows
 
 
 @st.composite
@@ -392,12 +392,17 @@ def test_of_equal_places_the_last_one_is_written(span: int) -> None:
         sizes = (span,)
         selected = any_index(sizes, places)
         assert isinstance(selected, AdvancedSelection)
-        found = indexed_windows(selected, Layout.packed(sizes), Layout.packed(selected.shape), reads=False)
-        assert found is not None
-        insertion = found.insertion(found.windows(range(found.count)))
+        view, other = Layout.packed(sizes), Layout.packed(selected.shape)
+        copy = indexed_copy(selected, view, other, reads=False)
+        assert copy is not None
+        assert copy.winners is None
         last = {place: number for number, place in enumerate(places.tolist())}
-        assert insertion.numbers.tolist() == sorted(last.values())
-        assert not insertion.contested
+        if copy.host is None:  # equal steps
+            assert len(last) == places.size
+            continue
+        assert np.flatnonzero(copy.host.values >= 0).tolist() == sorted(last.values())
+        *_, numbers = known_windows(copy) or pytest.fail("no windows")
+        assert numbers.tolist() == sorted(last.values())
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "complex128"])

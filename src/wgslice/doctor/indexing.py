@@ -14,7 +14,7 @@ from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_inde
 from wgslice.doctor.trials import NONE, Elements, Moves, Trial, elements_of, trial_of
 from wgslice.layout import Layout
 from wgslice.plans.facade import Table, indexed_copy, indexing, masked_copy, masked_values, plan
-from wgslice.plans.kernels import WORD_NBYTES, Kernel
+from wgslice.plans.kernels import OF_WINDOWS, WORD_NBYTES, Kernel
 from wgslice.plans.profiles import Limits
 
 HEIGHT, BREADTH, COUNT = 9, 40, 33  # rows and columns of the input, and indices
@@ -94,9 +94,9 @@ class IndexCase:
         assert copy is not None
         sides = (elements, picture) if self.writes else (picture, elements)
         others = {Kernel.SCATTER, Kernel.SCATTER_SUBWORD} if self.in_order else {Kernel.SCATTER_IN_ORDER}
-        limits = replace(limits, disabled=limits.disabled | others)
-        asked = indexing(*sides, self.width, copy, lambda: None)
-        chosen = plan(asked, limits, table=table_of(table))
+        limits = replace(limits, disabled=limits.disabled | others | OF_WINDOWS)
+        asked = indexing(*sides, self.width, copy)
+        chosen = plan(asked, limits, table=table_of(table), copy_from=False)
         return trial_of(chosen, self, sides, Moves(self.width, moved), table)
 
 

@@ -6,7 +6,7 @@ behind a plan they reach by this module alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,10 +20,9 @@ from wgslice.plans.copy import SliceGradPlanner, plan_anew, plan_copy
 from wgslice.plans.copy_strategies import DISPATCHES as DISPATCHES
 from wgslice.plans.copy_strategies import LEAVING_ENDS as LEAVING_ENDS
 from wgslice.plans.copy_strategies import copy_dispatches as copy_dispatches
-from wgslice.plans.gather import IndexedWindows as IndexedWindows
 from wgslice.plans.gather import WindowCopy as WindowCopy
 from wgslice.plans.gather import indexed_copy as indexed_copy
-from wgslice.plans.gather import indexed_windows as indexed_windows
+from wgslice.plans.gather import known_windows as known_windows
 from wgslice.plans.gather import masked_copy as masked_copy
 from wgslice.plans.gather import masked_values as masked_values
 from wgslice.plans.index_problem import Indexing as Indexing
@@ -35,7 +34,7 @@ from wgslice.plans.index_strategies import masked_copy_at_once as masked_copy_at
 from wgslice.plans.index_strategies import masked_values_at_once as masked_values_at_once
 from wgslice.plans.index_strategies import plan_indexing
 from wgslice.plans.indexed import Host as Host
-from wgslice.plans.indexed import IndexedCopy
+from wgslice.plans.indexed import IndexedCopy as IndexedCopy
 from wgslice.plans.indexed import IndexedDispatch as IndexedDispatch
 from wgslice.plans.overlaps import layers_of as layers_of
 from wgslice.plans.overlaps import meeting as meeting
@@ -105,10 +104,9 @@ def indexing(
     target: Layout,
     itemsize: int,
     copy: IndexedCopy,
-    windows: Callable[[], IndexedWindows | None] | None = None,
 ) -> Asked:
-    """Gather or scatter at indices; `windows` returns the same as windows if the host knows the indices."""
-    return Asked(partial(plan_indexing, copy, windows), source, target, itemsize)
+    """Gather or scatter at indices."""
+    return Asked(partial(plan_indexing, copy), source, target, itemsize)
 
 
 def plan(asked: Asked, limits: Limits, **known: Any) -> Plan:

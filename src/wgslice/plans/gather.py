@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from math import gcd, prod
 from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from wgslice.arguments import I32_MAX, MAX_RANK
@@ -21,7 +22,7 @@ from wgslice.layout import Layout, coalesce
 from wgslice.layout_rules import reshaped
 from wgslice.plans.indexed import INDEX_NBYTES, MAX_TABLES, Host, Index, IndexedCopy, Winners
 from wgslice.plans.kernels import WORD_NBYTES
-from wgslice.plans.overlaps import Insertion, are_last, keys_of
+from wgslice.plans.overlaps import Insertion, are_last
 from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import Limits
 from wgslice.plans.window_strategies import extract_windows_planner, insert_windows_planner
@@ -70,20 +71,22 @@ def indexed_copy(
     shape = selection.indices_shape
     rank = len(shape)
     dimensions = [found for each in selection.indexed for found in dimensions_of(view, each)]
-    if any(dimension.size > I32_MAX for dimension in dimensions):
-        return None
+    check_counted(max(dimension.size for dimension in dimensions))
     known = [each for each in dimensions if not isinstance(each.places, DeviceIndices)]
     base, steps, groups = split_known(known, rank, reads=reads)
     on_device = [each for each in dimensions if isinstance(each.places, DeviceIndices)]
-    if (groups and on_device) or max(len(groups), len(on_device)) > MAX_TABLES:
+    if (groups and on_device) or len(on_device) > MAX_TABLES:
         return None
+    while len(groups) > MAX_TABLES:
+        first, second, *groups = sorted(groups, key=lambda group: prod(shape[axis] for axis in group.axes))
+        axes = tuple(sorted({*first.axes, *second.axes}))
+        groups.append(Group(axes, [*first.dimensions, *second.dimensions]))
     host, winners = None, None
     tables: list[Index] = []
     if groups:
         tables, values, lowest = folded_tables(groups, shape, unique=not (reads or disjoint))
         base += lowest
-        if any(table.extent > I32_MAX for table in tables):
-            return None
+        check_counted(max(table.extent for table in tables))
         host = Host(values)
     for each in on_device:
         assert isinstance(each.places, DeviceIndices)
@@ -109,6 +112,15 @@ def indexed_copy(
         winners,
     ).coalesced()
     return copy if len(copy.sizes) <= MAX_RANK else None
+
+
+def check_counted(size: int) -> None:
+    """Refuse dimensions whose indices no i32 counts."""
+    if size > I32_MAX:
+        raise ValueError(
+            f"a dimension of {size} elements: arrays of indices take at most {I32_MAX} of them; index "
+            "parts of it"
+        )
 
 
 def masked_copy(mask_sizes: Sequence[int], target: Layout, source: Layout) -> IndexedCopy:
@@ -234,7 +246,11 @@ class WindowCopy(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class IndexedWindows:
-    """Windows of a tensor, `B` of them, and the layout of their elements on the other side of the copy."""
+    """Windows of a tensor at device-resident indices, `B` of them, and the layout of their elements.
+
+    What no kernel takes tables for: several dtypes or buffers, host indices beside these, many tables, and
+    long rows of sub-word elements.
+    """
 
     dimensions: tuple[Dimension, ...]  # the first ones of `tensor`
     shape: tuple[int, ...]  # of the places, broadcast: B of them
@@ -253,34 +269,17 @@ class IndexedWindows:
         """The number of dimensions of a window."""
         return self.tensor.rank
 
-    @cached_property
-    def offsets(self) -> NDArray[np.int32]:
-        """The start of each window, in dimensions that the host knows."""
-        offsets = np.zeros((*self.shape, self.rank), np.int32)
-        for column, dimension in enumerate(self.dimensions):
-            offsets[..., column] = dimension.known
-        return offsets.reshape(self.count, self.rank)
-
-    def windows(self, numbers: range, indices: DType | None = None) -> Windows:
+    def windows(self, numbers: range, indices: DType) -> Windows:
         """Returns some of the windows; `indices` is the dtype of device-resident ones.
 
         Negative ones count from the end; one out of range reads the nearest element, and writes none.
         """
         extents = (1,) * len(self.dimensions) + self.tensor.sizes[len(self.dimensions) :]
         boxes = extents, (1,) * self.rank, np.zeros(len(numbers), np.uint32)
-        if indices is None:
-            return Windows(*boxes, self.offsets[numbers.start : numbers.stop], 4, True, None)
         places = [each.places for each in self.dimensions]
         clipped = any(isinstance(each, DeviceIndices) and each.clipped for each in places)
         fill = None if self.reads else DROPPED
         return Windows(*boxes, None, indices.itemsize, indices.kind == "i", fill, indices=not clipped)
-
-    def insertion(self, windows: Windows) -> Insertion:
-        """Returns the insertion of some windows: of those at the same place, the last one alone."""
-        if windows.offsets is None:
-            return Insertion(windows, windows.numbers, contested=windows.count > 1 and not self.disjoint)
-        lasting = are_last(keys_of(windows.offsets.astype(np.int64).T))
-        return Insertion(windows, windows.numbers[lasting], contested=False)
 
     def pieces(self, limits: Limits, offset_nbytes: int) -> Iterator[range]:
         """Yields the numbers of as many windows at a time as a binding holds offsets for."""
@@ -292,16 +291,13 @@ class IndexedWindows:
         """Returns the layout of some windows' elements on the other side of the copy."""
         return self.elements.select([numbers, *map(range, self.elements.sizes[1:])])
 
-    def copy_of(self, numbers: range, indices: DType | None = None) -> WindowCopy:
+    def copy_of(self, numbers: range, indices: DType) -> WindowCopy:
         """Returns the copy of some windows; `indices` as for `windows`."""
         windows, elements = self.windows(numbers, indices), self.elements_of(numbers)
         if self.reads:
             return WindowCopy(extract_windows_planner(windows), self.tensor, elements)
-        return WindowCopy(insert_windows_planner(self.insertion(windows)), elements, self.tensor)
-
-    def copies(self, limits: Limits) -> Iterator[WindowCopy]:
-        """Yields the copies of all windows, whose indices are on the host."""
-        return map(self.copy_of, self.pieces(limits, self.offsets.itemsize))
+        insertion = Insertion(windows, windows.numbers, contested=windows.count > 1 and not self.disjoint)
+        return WindowCopy(insert_windows_planner(insertion), elements, self.tensor)
 
 
 def indexed_windows(
@@ -315,19 +311,12 @@ def indexed_windows(
     view = tensor.select(selection.items)
     other = elements.permuted(selection.windows_first)
     rank = len(selection.indices_shape)
-    count = prod(other.sizes[:rank])
-    counted = reshaped(Layout.of(other.sizes[:rank], other.strides[:rank]), (count,))
+    count, counted = prod(other.sizes[:rank]), merged(other, rank)
     if counted is None:
         return None
     dimensions = [found for each in selection.indexed for found in dimensions_of(view, each)]
-    base = 0
-    if any(isinstance(dimension.places, DeviceIndices) for dimension in dimensions):
-        dimensions = [each for each in dimensions if each.size > 1 or isinstance(each.places, DeviceIndices)]
-    else:
-        dimensions, base = folded(dimensions)
-    kept = Layout.of(
-        selection.kept_sizes, [view.strides[axis] for axis in selection.kept_axes], view.offset + base
-    )
+    dimensions = [each for each in dimensions if each.size > 1 or isinstance(each.places, DeviceIndices)]
+    kept = Layout.of(selection.kept_sizes, [view.strides[axis] for axis in selection.kept_axes], view.offset)
     rest = Layout.of(other.sizes[rank:], other.strides[rank:], other.offset)
     if reads:
         kept, rest = coalesce(kept, rest)
@@ -340,11 +329,7 @@ def indexed_windows(
             f"a part of sizes {tuple(sizes)} that do not merge: arrays of indices take at most {MAX_RANK} "
             "dimensions of a tensor; copy() it first"
         )
-    if max(sizes) > I32_MAX:
-        raise ValueError(
-            f"a dimension of {max(sizes)} elements: arrays of indices take at most {I32_MAX} of them; index "
-            "parts of it"
-        )
+    check_counted(max(sizes))
     return IndexedWindows(
         tuple(dimensions),
         selection.indices_shape,
@@ -355,35 +340,46 @@ def indexed_windows(
     )
 
 
-def folded(dimensions: list[Dimension]) -> tuple[list[Dimension], int]:
-    """Returns one dimension of places in memory instead of several, if an i32 counts it, and its offset."""
-    step = gcd(*(dimension.stride for dimension in dimensions)) or 1
-    reaches = [(dimension.size - 1) * dimension.stride for dimension in dimensions]
-    lowest = sum(min(reach, 0) for reach in reaches)
-    size = sum(map(abs, reaches)) // step + 1
-    if size > I32_MAX:
-        return dimensions, 0
-    places = np.asarray(-lowest // step)
-    for dimension in dimensions:
-        places = places + dimension.known * (dimension.stride // step)
-    return [Dimension(size, step, places)], lowest
+def merged(layout: Layout, rank: int) -> Layout | None:
+    """Returns the first dimensions of a layout as one, from its first element on, or None."""
+    return reshaped(Layout.of(layout.sizes[:rank], layout.strides[:rank]), (prod(layout.sizes[:rank]),))
 
 
-def windows_of_rows(copy: IndexedCopy, width_nbytes: int) -> tuple[Windows, Layout, Layout] | None:
-    """Returns windows like the rows that indices select, at other rows, with their tensor and batch, or None.
+def known_windows(copy: IndexedCopy) -> tuple[Windows, Layout, Layout, NDArray[np.uint32]] | None:
+    """Returns the windows that indices of the host select, their tensor, their batch, and those written.
 
-    None unless each index of one table selects a contiguous row that is long enough.
+    None unless the dimensions of the indices merge on the other side, and an i32 counts the places.
     """
-    if len(copy.tables) != 1 or len(copy.sizes) != 2 or not copy.by_rows:
+    assert copy.host is not None
+    along = [any(table.strides[axis] for table in copy.tables) for axis in range(len(copy.sizes))]
+    axes = sorted(range(len(along)), key=lambda axis: not along[axis])  # those of the indices first
+    rank = sum(along)
+    if merged(copy.other.permuted(axes), rank) is None:  # with dimensions between these
+        axes, rank = [*range(len(along))], max(axes[:rank]) + 1
+    indexed, other = copy.indexed.permuted(axes), copy.other.permuted(axes)
+    count, box = prod(other.sizes[:rank]), other.sizes[rank:]
+    counted = merged(other, rank)
+    steps = [table.step for table in copy.tables] + [*indexed.strides[:rank]]
+    step = gcd(*steps) or 1
+    if counted is None or len(box) == MAX_RANK:
         return None
-    (table,), (count, row) = copy.tables, copy.sizes
-    if copy.indexed.strides != (0, 1) or copy.other.strides[1] != 1 or table.step < row:
+    places, written = np.zeros(other.sizes[:rank], np.int64), np.ones(other.sizes[:rank], np.bool_)
+    for table in copy.tables:
+        strides = [table.strides[axis] * INDEX_NBYTES for axis in axes[:rank]]
+        values = as_strided(copy.host.values[table.offset :], places.shape, strides, writeable=False)
+        written &= values >= 0
+        places += values.astype(np.int64) * (table.step // step)
+    for axis, (size, stride) in enumerate(zip(places.shape, indexed.strides, strict=False)):
+        places += (np.arange(size) * (stride // step)).reshape([-1] + [1] * (rank - 1 - axis))
+    places = np.where(written, places, places[written].flat[0] if written.any() else 0).reshape(-1)
+    lowest = min(int(places.min()), 0)
+    extent = int(places.max()) - lowest + 1
+    if extent > I32_MAX:
         return None
-    if row * width_nbytes < MIN_WINDOW_NBYTES:
-        return None
-    offsets = np.zeros((count, 2), np.int32)
-    offsets[:, 0] = np.arange(count) % table.extent
-    windows = Windows((1, row), (1, 1), np.zeros(count, np.uint32), offsets, INDEX_NBYTES, True, None)
-    tensor = Layout.of((table.extent, row), (table.step, 1), copy.indexed.offset)
-    batch = Layout.of((count, 1, row), (copy.other.strides[0], 0, 1), copy.other.offset)
-    return windows, tensor, batch
+    offsets = np.zeros((count, 1 + len(box)), np.int32)
+    offsets[:, 0] = places - lowest
+    boxes = (1, *box), (1,) * (1 + len(box)), np.zeros(count, np.uint32)
+    windows = Windows(*boxes, offsets, INDEX_NBYTES, True, None)
+    tensor = Layout.of((extent, *box), (step, *indexed.strides[rank:]), indexed.offset + lowest * step)
+    batch = Layout.of((count, 1, *box), (*counted.strides, 0, *other.strides[rank:]), other.offset)
+    return windows, tensor, batch, windows.numbers[written.reshape(-1)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.layout import Layout
-from wgslice.plans.gather import MIN_WINDOW_NBYTES, IndexedWindows
+from wgslice.plans.gather import MIN_TABLE_NBYTES, MIN_WINDOW_NBYTES, known_windows
 from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy
 from wgslice.plans.kernels import GATHERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.problem import InContext, PlanContext, counted, span_of
@@ -61,7 +61,6 @@ class Indexing(InContext):
     """A gather or a scatter to plan, in elements of `itemsize` from the bases of both buffers."""
 
     copy: IndexedCopy
-    windows: Callable[[], IndexedWindows | None] | None
     source: Layout  # of a gather the view that is indexed
     target: Layout  # of a scatter the view that is indexed
     itemsize: int
@@ -258,7 +257,7 @@ class Indexing(InContext):
             return "a mask selects elements"
         if self.run_nbytes < MIN_WINDOW_NBYTES:
             return f"{self.selecting} {counted(self.run_nbytes)}; at least {MIN_WINDOW_NBYTES} are needed"
-        if self.windows is None:
+        if self.copy.host is None:
             return "the indices are in device memory"
         return "the same as windows takes several dispatches"
 
@@ -282,15 +281,17 @@ class Indexing(InContext):
     @cached_property
     def as_windows(self) -> WindowProblem | None:
         """The same as windows; None if runs are short, or the windows need several tables."""
-        if self.windows is None or self.run_nbytes < MIN_WINDOW_NBYTES:
+        if self.copy.host is None or self.copy.masked:
             return None
-        found = self.windows()
-        if found is None or len(list(found.pieces(self.limits, INDEX_NBYTES))) > 1:
+        if self.run_nbytes < MIN_WINDOW_NBYTES and self.kernel not in self.limits.disabled:
             return None
-        (indexed, other), inserts = self.sides, not self.copy.reads
-        windows = found.windows(range(found.count))
-        tensor, batch = found.tensor.shifted(indexed.offset), found.elements.shifted(other.offset)
-        numbers = found.insertion(windows).numbers if inserts else windows.numbers
+        found = known_windows(self.copy.shifted(*(side.offset for side in self.sides)))
+        if found is None:
+            return None
+        windows, tensor, batch, numbers = found
+        if windows.count * max(tensor.rank * INDEX_NBYTES, MIN_TABLE_NBYTES) > self.limits.binding_nbytes:
+            return None
+        inserts = not self.copy.reads
         return turned_forward(
             WindowProblem(windows, tensor, batch, self.itemsize, self.context, inserts, numbers)
         )

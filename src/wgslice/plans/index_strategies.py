@@ -21,16 +21,14 @@ from wgslice.plans.copy_strategies import MIN_OF_BLOCKS
 from wgslice.plans.gather import (
     BITS_OF_WORD,
     MIN_WINDOW_NBYTES,
-    IndexedWindows,
     WindowCopy,
     indexed_copy,
-    indexed_windows,
+    known_windows,
     masked_copy,
     masked_values,
-    windows_of_rows,
 )
 from wgslice.plans.index_problem import MASKED, Indexing, ListSlice
-from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy, IndexedDispatch
+from wgslice.plans.indexed import INDEX_NBYTES, Host, IndexedCopy, IndexedDispatch
 from wgslice.plans.kernels import GATHERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.plan import COPY_PER_RUN, COPY_PER_WINDOW, Plan
 from wgslice.plans.problem import NO_COPY_USAGE, PlanContext, span_of
@@ -82,11 +80,9 @@ def copy_at_once(
     if not copy.tables:
         sides = copy.indexed.shifted(view.offset), copy.other.shifted(other.offset)
         return WindowCopy(plan_copy, *(sides if reads else sides[::-1]))
-    if (READING if reads else WRITING) & limits.disabled:
+    if (READING if reads else WRITING) & limits.disabled and (not copy.host or not known_windows(copy)):
         return None
-    origins = tensor.shifted(-view.offset), other.shifted(-other.offset)
-    windows = partial(indexed_windows, selection, *origins, reads=reads) if copy.host else None
-    return WindowCopy(partial(plan_indexing, copy, windows), *((view, other) if reads else (other, view)))
+    return WindowCopy(partial(plan_indexing, copy), *((view, other) if reads else (other, view)))
 
 
 def masked_copy_at_once(
@@ -96,7 +92,7 @@ def masked_copy_at_once(
     if MASKING & limits.disabled:
         return None
     copy = masked_copy(mask_sizes, target, source)
-    return WindowCopy(partial(plan_indexing, copy, None), source, target)
+    return WindowCopy(partial(plan_indexing, copy), source, target)
 
 
 def masked_values_at_once(
@@ -110,22 +106,17 @@ def masked_values_at_once(
     held = next(copy.parts(itemsize, INDEX_NBYTES, limits)) is copy
     if not held or Kernel.MASKED_VALUES in limits.disabled:
         return None
-    return WindowCopy(partial(plan_indexing, copy, None), source, Layout.packed(copy.sizes, target.offset))
+    return WindowCopy(partial(plan_indexing, copy), source, Layout.packed(copy.sizes, target.offset))
 
 
 def plan_indexing(
-    copy: IndexedCopy,
-    windows: Callable[[], IndexedWindows | None] | None,
-    source: Layout,
-    target: Layout,
-    itemsize: int,
-    context: PlanContext,
+    copy: IndexedCopy, source: Layout, target: Layout, itemsize: int, context: PlanContext
 ) -> Plan:
-    """Plans a gather or a scatter; `windows` returns the same as windows if the host knows the indices."""
+    """Plans a gather or a scatter."""
     size = prod(copy.sizes)
     if size > U32_MAX:
         raise ValueError(f"{size} elements of sizes {target.sizes}: one call copies at most {U32_MAX}")
-    problem = Indexing(copy, windows, source, target, itemsize, context)
+    problem = Indexing(copy, source, target, itemsize, context)
     choice = choose(problem, INDEXING, OnPrint(further_rejected_indexing, changes_of_indexing))
     if choice is None:
         what = "gather" if copy.reads else "scatter"
@@ -396,7 +387,7 @@ def changed_indexing(problem: Indexing) -> Iterator[tuple[str, Indexing]]:
         return
     if problem.is_broadcast:
         copy = replace(copy, other=Layout.packed(copy.sizes))
-        problem = replace(problem, copy=copy, windows=None, source=copy.other)
+        problem = replace(problem, copy=copy, source=copy.other)
         yield "the value is not broadcast along rows", problem
     if copy.winners is not None:
         copy = replace(copy, winners=None)
@@ -407,7 +398,7 @@ def changed_indexing(problem: Indexing) -> Iterator[tuple[str, Indexing]]:
         if (first.indexed, first.other) != (copy.indexed, copy.other):
             source, target = (indexed, first.other) if copy.reads else (first.other, indexed)
             copy = first.coalesced()
-            problem = replace(problem, copy=copy, windows=None, source=source, target=target)
+            problem = replace(problem, copy=copy, source=source, target=target)
             yield "the indexed dimension is stored first, with contiguous rows", problem
     if copy.host is None:
         yield ON_HOST, problem
@@ -415,12 +406,13 @@ def changed_indexing(problem: Indexing) -> Iterator[tuple[str, Indexing]]:
 
 def rows_as_windows(problem: Indexing) -> WindowProblem | None:
     """Returns windows of equally many rows at known indices; None if an index selects no contiguous row."""
-    copy, (indexed, other) = problem.copy, problem.sides
-    rows = windows_of_rows(copy.shifted(indexed.offset, other.offset), problem.itemsize)
-    if rows is None:
+    copy = problem.copy
+    if len(copy.tables) != 1 or not copy.by_rows or copy.indexed.strides[-1:] != (1,):
         return None
-    context, inserts = problem.context._replace(table=None), not copy.reads
-    return WindowProblem(*rows, problem.itemsize, context, inserts, rows[0].numbers)
+    count = copy.entries[0].stop
+    host = Host((np.arange(count) % copy.tables[0].extent).astype(np.int32))
+    context = problem.context._replace(table=None)
+    return replace(problem, copy=replace(copy, host=host, winners=None), context=context).as_windows
 
 
 COPYING = (

@@ -30,7 +30,7 @@ from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
 from wgslice.layout_rules import broadcast, once, reshaped, without_leading_ones
 from wgslice.plans.copy import plan_anew, plan_copy
-from wgslice.plans.gather import MIN_WINDOW_NBYTES, IndexedWindows, WindowCopy, indexed_windows
+from wgslice.plans.gather import MIN_WINDOW_NBYTES, IndexedWindows, indexed_windows
 from wgslice.plans.index_strategies import copy_at_once
 from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.plans.plan import Plan
@@ -168,29 +168,20 @@ def run_windows(
     """Copy windows between two buffers in one submission; indices of several dtypes become int64 before."""
     recorder = Recorder(device, encoder)
 
-    def add(copy: WindowCopy, offsets: BoundLayout | None = None) -> None:
-        sides = source._replace(layout=copy.read), target._replace(layout=copy.written)
-        recorder.copy(BoundCopy(*sides, copy.planner, offsets, planned_anew))
-
     dtype = dtype_of_indices(found)
-    if dtype is None:
-        for copy in found.copies(device.limits):
-            add(copy)
-    else:
-        columns = [operand_of(device, each.places, dtype) for each in found.dimensions]
-        table = table_of(recorder, found, columns, target.buffer)
-        for numbers in found.pieces(device.limits, table.itemsize):
-            rows = table.layout.select([numbers, range(found.rank)])
-            add(found.copy_of(numbers, dtype), table._replace(layout=rows))
+    columns = [operand_of(device, each.places, dtype) for each in found.dimensions]
+    table = table_of(recorder, found, columns, target.buffer)
+    for numbers in found.pieces(device.limits, table.itemsize):
+        copy, rows = found.copy_of(numbers, dtype), table.layout.select([numbers, range(found.rank)])
+        sides = source._replace(layout=copy.read), target._replace(layout=copy.written)
+        recorder.copy(BoundCopy(*sides, copy.planner, table._replace(layout=rows), planned_anew))
     recorder.submit()
 
 
-def dtype_of_indices(found: IndexedWindows) -> DType | None:
-    """Return the dtype of device indices: a common one that fits all, else int64; None without tensors."""
+def dtype_of_indices(found: IndexedWindows) -> DType:
+    """Return the dtype of device indices: a common one that fits all, else int64."""
     tensors = [each.places for each in found.dimensions if isinstance(each.places, DeviceIndices)]
     known = [each for each in found.dimensions if not isinstance(each.places, DeviceIndices)]
-    if not tensors:
-        return None
     dtype: DType = tensors[0].holder.dtype
     same = all(each.holder.dtype == dtype for each in tensors)
     return dtype if same and all(each.size - 1 <= np.iinfo(dtype.name).max for each in known) else INT64
@@ -293,8 +284,10 @@ def scatter(
     found = indexed_windows(selection, x.layout, source.layout, reads=False, disjoint=disjoint)
     if found is None:
         source = packed(x, source)
+        if run_indexed(x, selection, source, reads=False, disjoint=disjoint, encoder=encoder):
+            return
         found = indexed_windows(selection, x.layout, source.layout, reads=False, disjoint=disjoint)
-        assert found is not None  # the dimensions of a packed tensor merge
+    assert found is not None  # the dimensions of a packed tensor merge
     run_windows(x.device, found, source, x.bound_layout, encoder)
 
 
