@@ -1,4 +1,4 @@
-"""Gathers and scatters beyond a binding or a grid: in parts, of one submission."""
+"""Gathers and scatters beyond a binding, a grid or the tables of kernels: in parts, of one submission."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from running import Limit, noted
 
 import wgslice as wg
 from wgslice.layout import Layout
+from wgslice.plans.kernels import OF_INDICES, Kernel
 from wgslice.plans.profiles import CPU, GPU
 from wgslice.plans.steps import Clear
 
@@ -213,3 +214,33 @@ def test_parts_are_printed_with_their_indices(
         "one index per element, of indices 0 to 749",
         "one index per element, of indices 750 to 1,499",
     ]
+
+
+OTHERWISE = {
+    "five arrays": Case((3, 4, 3, 4, 3), np.ix_([2, 0, 1], [3, 0, 1], [2, 0, 1], [0, 3, 1], [2, 0, 1])),
+    "points": Case(
+        (4, 5, 6, 3, 3), tuple(spread(size, 20, seed) for seed, size in enumerate((4, 5, 6, 3, 3)))
+    ),
+    "around a dimension": Case((7, 6, 5), (spread(7, (4, 1), 1), slice(None), spread(5, 3, 2))),
+    "an even step between": Case((7, 6, 5), np.ix_([3, 1, 2], np.arange(6), [4, 0, 3])),
+}
+
+
+@pytest.mark.parametrize("disabled", [frozenset(), frozenset(OF_INDICES)], ids=["enabled", "disabled"])
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "complex128"])
+@pytest.mark.parametrize("name", OTHERWISE)
+def test_indices_that_kernels_do_not_take_move_the_same(
+    device: wg.Device, limit: Limit, name: str, dtype: str, disabled: frozenset[Kernel]
+) -> None:
+    """More tables than kernels take, and disabled kernels; values in any layout."""
+    limit(disabled=disabled)
+    sizes, index, _ = OTHERWISE[name]
+    array = random_array(sizes, dtype)
+    values = random_array(array[index].shape[::-1], dtype, 3).T
+    expected = array.copy()
+    expected[index] = values
+    for key in (index, on_gpu(device, index, "int64")):
+        x = wg.asarray(array, device=device)
+        check_same(x[key].numpy(), array[index])
+        x[key] = wg.asarray(values.T.copy(), device=device).T
+        check_same(x.numpy(), expected)
