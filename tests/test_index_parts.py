@@ -217,12 +217,14 @@ def test_parts_are_printed_with_their_indices(
 
 
 OTHERWISE = {
-    "five arrays": Case((3, 4, 3, 4, 3), np.ix_([2, 0, 1], [3, 0, 1], [2, 0, 1], [0, 3, 1], [2, 0, 1])),
+    "five arrays": Case(
+        (3, 4, 3, 4, 3), np.ix_(*map(np.array, ([2, 0, 1], [3, 0, 1], [2, 0, 1], [0, 3, 1], [2, 0, 1])))
+    ),
     "points": Case(
         (4, 5, 6, 3, 3), tuple(spread(size, 20, seed) for seed, size in enumerate((4, 5, 6, 3, 3)))
     ),
     "around a dimension": Case((7, 6, 5), (spread(7, (4, 1), 1), slice(None), spread(5, 3, 2))),
-    "an even step between": Case((7, 6, 5), np.ix_([3, 1, 2], np.arange(6), [4, 0, 3])),
+    "an even step between": Case((7, 6, 5), np.ix_(np.array([3, 1, 2]), np.arange(6), np.array([4, 0, 3]))),
 }
 
 

@@ -307,7 +307,7 @@ def test_copies_beyond_a_binding_are_several_dispatches(
         both.check()
     names = [step.name for plan in recorded for step in plan.steps]
     counts = [names.count(name) for name in ("wide_gather", "scatter", "scatter_in_order")]
-    assert counts == [2, 1, 1] if held else [4, 2, 2]
+    assert counts == ([2, 1, 1] if held else [3, 1, 2])  # those of the host reach fewer rows
 
 
 @pytest.mark.every_adapter
