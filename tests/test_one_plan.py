@@ -225,34 +225,29 @@ def check_tight(device: wg.Device, operator: wg.CompiledOperator, source: Any, e
     return operator.plan_for(**buffers)
 
 
+UNPADDED = [
+    *(("u4", (204, 204), 1), ("u4", (203, 204), -1), ("u2", (203, 402), 2)),
+    *(("u1", (405, 302), -1), ("u2", (302, 203), 1)),
+]
+
+
 @pytest.mark.parametrize(
-    ("profile", "kernel"),
+    ("profile", "kernel", "dtype", "sizes", "step"),
     [
-        (preferring(CPU, Kernel.SHIFTED_ROWS), Kernel.SHIFTED_ROWS),
-        (preferring(GPU, Kernel.SHIFTED_GRID), Kernel.SHIFTED_GRID),
-    ],
-    ids=["rows", "grids"],
-)
-@pytest.mark.parametrize(
-    ("dtype", "sizes", "step"),
-    [
-        ("u4", (204, 204), 1),
-        ("u4", (203, 204), -1),
-        ("u2", (203, 402), 2),
-        ("u1", (405, 302), -1),
-        ("u2", (302, 203), 1),
+        *((CPU, Kernel.SHIFTED_ROWS, *case) for case in UNPADDED),
+        *((GPU, Kernel.SHIFTED_GRID, *case) for case in (*UNPADDED, ("u4", (203, 402), 2))),
     ],
 )
 def test_a_copy_of_unpadded_buffers_is_numpys_in_blocks(
     device: wg.Device,
     limit: Limit,
+    profile: Profile,
+    kernel: Kernel,
     dtype: str,
     sizes: tuple[int, int],
     step: int,
-    profile: Profile,
-    kernel: Kernel,
 ) -> None:
-    limit(profile=profile)
+    limit(profile=preferring(profile, kernel))
     source = random_bytes(sizes[0] * sizes[1] * np.dtype(dtype).itemsize).view(dtype).reshape(sizes)
     expected = np.ascontiguousarray(source[1:, 1:][:, ::step])
     operator = device.compile(crop(sizes, dtype, step, column=1))
