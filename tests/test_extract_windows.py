@@ -313,6 +313,13 @@ def test_a_tensor_is_packed_before_many_windows_of_one_channel(width: int, count
     assert "packed first" not in {choice.name for choice in rows.choices}
 
 
+@pytest.mark.parametrize(("binding_nbytes", "packed"), [(10_000, True), (9_999, False)])
+def test_a_packed_tensor_fits_a_binding_and_so_a_buffer(binding_nbytes: int, packed: bool) -> None:
+    channel, limits = Layout.of((50, 50), (150, 3)), replace(USUAL, binding_nbytes=binding_nbytes)
+    plan = planned_extraction(limits, channel, None, 4, [[0, 0], [30, 30]], (20, 20))
+    assert ("packed first" in {choice.name for choice in plan.choices}) is packed
+
+
 def check_in_numpy(plan: wg.Plan, limits: Limits, case: Any, written: Any) -> None:
     """The bindings of a plan and, by the reference implementations, all bytes that it writes."""
     assume(len(plan.steps) <= 500)

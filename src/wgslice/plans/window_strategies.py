@@ -339,10 +339,14 @@ def boxes(problem: WindowProblem) -> Iterable[Step]:
 
 
 def is_gapped(problem: WindowProblem) -> bool:
-    """Whether rows are contiguous in a packed copy of the tensor, but not in the tensor."""
+    """Whether rows are contiguous in a packed copy of the tensor, but not in the tensor.
+
+    The copy is no larger than the largest binding, and so fits the largest buffer.
+    """
     tensor, row = problem.tensor, problem.row
     apart = all(stride or size == 1 for size, stride in zip(tensor.sizes, tensor.strides, strict=True))
-    return apart and tensor.size > 0 and not is_contiguous(tensor, row.axis, row.unit)
+    fits = 0 < tensor.size * problem.itemsize <= problem.limits.binding_nbytes
+    return apart and fits and not is_contiguous(tensor, row.axis, row.unit)
 
 
 def packing_seconds(problem: WindowProblem) -> float:
