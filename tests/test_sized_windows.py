@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import prod
 from pathlib import Path
@@ -16,12 +16,15 @@ from helpers import DTYPES, check_same, make_buffer, on_one_adapter, random_arra
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from planning import USUAL, only_dispatch, planned_extraction
 from reference.plans import run_plan
 from test_extract_windows import numpy_windows
 from test_insert_windows import numpy_insert
 
 import wgslice as wg
 from wgslice.doctor.windows import sized_cases
+from wgslice.layout import Layout
+from wgslice.plans.facade import every
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 
 
@@ -585,3 +588,13 @@ def test_windows_promised_to_be_disjoint_are_not_compared(
     expected = np.zeros((5, 24), np.uint8)
     expected[:2, 1:7], expected[1:4, 8:14] = 7, 8
     check_same(x.numpy(), expected)
+
+
+def test_every_workgroup_of_a_folded_grid_has_its_windows() -> None:
+    """A grid of two dimensions may have workgroups without rows, which look for a window as well."""
+    limits = replace(USUAL, profile=replace(CPU, workgroup_size=8, window_blocks=1), workgroups=3)
+    plan = planned_extraction(limits, Layout.of((2, 169), (507, 3)), None, 4, [[0, 0], [1, 0]], (1, 68))
+    step = only_dispatch(dict(every(plan))["sized_windows"])
+    groups = prod(step.share.workgroups)
+    assert groups > -(-step.pieces.total // 8)
+    assert step.table.size == 2 * step.columns + groups + 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -183,7 +184,8 @@ class SizedDispatch(OnGrid):
             for highest, stride in zip(self.device.highest.T, self.device.strides_nbytes, strict=True):
                 columns += [highest[boxes.numbers], np.full_like(row, stride)]
         of_windows = (np.stack(columns, axis=1) % 2**32).astype(np.uint32)
-        beginning = np.arange(0, pieces.total + self.share.workgroup_size, self.share.workgroup_size)
+        groups = np.arange(prod(self.share.workgroups) + 1)  # of all rows of the grid, surplus ones too
+        beginning = groups * self.share.workgroup_size
         of_groups = np.searchsorted(pieces.firsts, beginning, side="right") - 1
         return np.concatenate([of_windows.reshape(-1), of_groups.astype(np.uint32)])
 
