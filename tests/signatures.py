@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from enum import EnumMeta
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ MODULES = [
 
 def signature_of(function: Any) -> str:
     """The parameters without annotations; nothing of what is not called."""
+    if isinstance(function, EnumMeta):  # whose signature is another one in each version of Python
+        return "(value)"
     try:
         found = inspect.signature(function)
     except (TypeError, ValueError):
