@@ -182,12 +182,14 @@ def index_dispatches(kernel: Kernel, problem: Indexing, *, columns: bool = False
     elif kernel in GATHERS.values() and not columns:
         copy = problem.gathered
     parts = problem.parts(copy)
+    reads_ahead = len(parts) == 1 and kernel in GATHERS.values() and not columns
+    ahead = problem.ahead if reads_ahead else 0
     for part in parts:
         if part.winners is not None:
             if part is not parts[0]:
                 yield Clear(0, part.winners.span.nbytes, Memory.WINNERS)
             yield last_writer_pass(part, problem)
-        yield index_dispatch(kernel, part, problem, columns, problem.ahead if len(parts) == 1 else 0)
+        yield index_dispatch(kernel, part, problem, columns, ahead)
 
 
 def last_writer_pass(copy: IndexedCopy, problem: Indexing) -> Step:
@@ -226,7 +228,6 @@ def index_dispatch(
         share = share_of(kernel, copy, width_nbytes, limits)
         down = kernel in (*GATHERS.values(), Kernel.SCATTER) and problem.goes_down
         rows = share.count if down else 1
-    ahead *= kernel in GATHERS.values() and not columns
     table = "mask element" if copy.masked else "index"
     reason = f"one {table} per {'row' if copy.by_rows else 'element'}" + ", down columns" * columns
     reason += ", rows in order: the last of equal indices wins" * (kernel is Kernel.SCATTER_IN_ORDER)
