@@ -343,7 +343,7 @@ def integer_array(name: str, values: Any) -> Table:
         array = array.astype(np.int64)  # an empty list has no dtype of its own
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} have dtype {array.dtype}: must be integers")
-    return int64_of(array)
+    return array if array.dtype == np.int64 else int64_of(array)
 
 
 def checked_strides(
