@@ -245,8 +245,12 @@ def kernel_steps(problem: BoxProblem) -> Iterator[Step]:
         kept = problem.padded if numbers is None else problem.padded & np.isin(rows.numbers, numbers)
         for part in in_bindings(problem, rows.of(kept)):
             yield from dispatches(problem, *part)
-    left = rows.numbers[~problem.padded]
-    for number in np.unique(left).tolist():
+    yield from one_by_one(problem, rows.numbers[~problem.padded])
+
+
+def one_by_one(problem: BoxProblem, numbers: Integers) -> Iterator[Step]:
+    """Yields the steps of windows by themselves, in order; their numbers may be those of several boxes."""
+    for number in np.unique(numbers).tolist():
         assert problem.alone is not None
         yield from problem.alone(number)
 

@@ -18,6 +18,7 @@ from wgslice.plans.box_strategies import (
     BOXES,
     BoxProblem,
     kernel_steps,
+    one_by_one,
     placed_boxes,
     plan_boxes,
 )
@@ -133,9 +134,12 @@ def plan_windows(
     return Plan(nbytes, *widths, *sides, steps, scratch, costs=costs, choice=choice, shape=batch.sizes)
 
 
+SCRATCH = Memory.WINNERS, Memory.PACKED  # that strategies need
+
+
 def scratch_of(steps: Iterable[Step]) -> tuple[tuple[Memory, int], ...]:
     """Returns the buffers that the steps of a strategy need: winner indices, a packed tensor; with bytes."""
-    needed = {Memory.WINNERS: 0, Memory.PACKED: 0}
+    needed = dict.fromkeys(SCRATCH, 0)
     for step in steps:
         if isinstance(step, WindowDispatch | IndexedDispatch) and step.winners:
             needed[Memory.WINNERS] = max(needed[Memory.WINNERS], step.winners.span.nbytes)
@@ -154,7 +158,7 @@ def stop_nbytes(step: Step) -> int:
 
 def with_steps(plan: Plan, steps: tuple[Step, ...]) -> Plan:
     """Returns a plan with the steps of another strategy, and the buffers that they need."""
-    kept = [each for each in plan.scratch if each[0] not in (Memory.WINNERS, Memory.PACKED)]
+    kept = [each for each in plan.scratch if each[0] not in SCRATCH]
     return replace(plan, steps=steps, scratch=(*kept, *scratch_of(steps)))
 
 
@@ -358,20 +362,20 @@ def packing_seconds(problem: WindowProblem) -> float:
 
 def packed_first(problem: WindowProblem) -> Sequence[Step]:
     """Returns a packed copy of the tensor, and the cheapest steps between that and the batch."""
-    tensor, itemsize, context = problem.tensor, problem.itemsize, problem.context
+    tensor, itemsize, context, inserts = problem.tensor, problem.itemsize, problem.context, problem.inserts
     packed, reason = Layout.packed(tensor.sizes), "rows of windows are contiguous in a packed tensor"
-    if not problem.inserts:
-        reading = context._replace(copy_to=True, target_capacity_nbytes=inf)
-        packing = staging_copy(tensor, itemsize, reading, Memory.INPUT, Memory.PACKED, reason)
-        known = context._replace(copy_from=True, source_capacity_nbytes=inf)
-        found = choose(replace(problem, tensor=packed, context=known), WINDOWS)
-        return [*packing, *reading_from(Memory.PACKED, found.steps)] if found else []
-    reading = PlanContext(context.limits, False, True, context.target_capacity_nbytes)
-    packing = staging_copy(tensor, itemsize, reading, Memory.OUTPUT, Memory.PACKED, reason)
-    known = context._replace(copy_to=True, target_capacity_nbytes=inf)
+    memory, copy_from, capacity_nbytes = Memory.INPUT, context.copy_from, context.source_capacity_nbytes
+    known = context._replace(copy_from=True, source_capacity_nbytes=inf)
+    if inserts:  # nobody knows whether the output's buffer has the usage for copies from it
+        memory, copy_from, capacity_nbytes = Memory.OUTPUT, False, context.target_capacity_nbytes
+        known = context._replace(copy_to=True, target_capacity_nbytes=inf)
+    reading = PlanContext(context.limits, copy_from, True, capacity_nbytes)
+    packing = staging_copy(tensor, itemsize, reading, memory, Memory.PACKED, reason)
     found = choose(replace(problem, tensor=packed, context=known), WINDOWS)
     if found is None:
         return []
+    if not inserts:
+        return [*packing, *reading_from(Memory.PACKED, found.steps)]
     inserted = (
         replace(step, writes=Memory.PACKED) if step.writes is Memory.OUTPUT else step for step in found.steps
     )
@@ -450,13 +454,6 @@ def changes_of_windows(
 # windows one by one
 
 
-def each_box(problem: BoxProblem) -> Iterator[Step]:
-    """Yields the steps of each window of a size of its own, in order."""
-    assert problem.alone is not None
-    for number in np.unique(problem.boxes.numbers).tolist():
-        yield from problem.alone(number)
-
-
 def are_long(problem: WindowProblem) -> bool:
     """Whether windows are extracted from inside the tensor, and one exceeds a binding on some side."""
     windows = problem.windows
@@ -507,6 +504,6 @@ SIZED: tuple[Strategy[BoxProblem], ...] = (
         "window by window",
         where(lambda problem: problem.against_kernel is not None),
         lambda problem: len(problem.boxes.numbers) * min(problem.costs.copy_s, problem.costs.dispatch_s),
-        each_box,
+        lambda problem: one_by_one(problem, problem.boxes.numbers),
     ),
 )
