@@ -112,7 +112,9 @@ for wait in (x.numpy, x.numpy, device.synchronize):
         print(type(error).__name__, *error.__notes__)
 """
     error, *rest = page.run(program).splitlines()
-    assert error.startswith("GPUValidationError the browser or the driver refused a command; the device stays usable")
+    assert error.startswith(
+        "GPUValidationError the browser or the driver refused a command; the device stays usable"
+    )
     assert rest == ["True", "False"]
     assert page.browser.errors == []
 
