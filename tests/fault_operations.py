@@ -28,6 +28,7 @@ LARGE = np.arange(1_100_000, dtype=np.int32)  # uploaded in two parts, and of a 
 STREAMED = np.arange(1, 24 * 48 + 1, dtype=np.int32).reshape(24, 48)
 SIDES = wg.TensorDesc("int32", (8, 8)), wg.TensorDesc("int32", (8, 4))
 STEP = wg.Slice1(*SIDES, (0, 0), (8, 8), (1, -2))
+MANY = np.random.default_rng(0).integers(0, [60, 50], (200, 2))  # offsets
 WINDOWS = wg.ExtractWindows(
     SIDES[0], wg.TensorDesc("int32", (3, 3, 3)), wg.TensorDesc("int32", (3, 2)), (3, 3)
 )
@@ -82,6 +83,12 @@ class Tensors:
         """A tensor of the size of LARGE."""
         self.made.append(wg.asarray(LARGE[::-1], device=self.device))
         return self.made[-1]
+
+    def apart(self) -> wg.Tensor:
+        """Every second column of a tensor."""
+        columns = np.arange(20_000, dtype=np.int32).reshape(100, 200)
+        self.made.append(wg.asarray(columns, device=self.device))
+        return self.made[-1][:, ::2]
 
     def texture(self) -> Any:
         """A texture of 8 x 8 texels with an integer each."""
@@ -356,6 +363,7 @@ OPERATIONS: dict[str, Operation] = {
     "insert_windows by a tensor": lambda t: partial(
         wg.insert_windows, t.y, t.corners, t.x[:, :6].reshape(3, 4, 4), overlap="last"
     ),
+    "extract_windows of a packed copy": lambda t: partial(wg.extract_windows, t.apart(), MANY, (32, 40)),
     # Compiled operators
     "compile": lambda t: lambda: t.device.compile(STEP) and None,
     "compile windows": lambda t: lambda: t.device.compile(WINDOWS) and None,
