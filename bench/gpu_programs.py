@@ -50,7 +50,7 @@ from wgslice.doctor.trials import (
 from wgslice.doctor.windows import window_trials
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Place
-from wgslice.gpu.sink import BoundPlan, Capturing, ListedSubmission
+from wgslice.gpu.sink import Capturing, ListedSubmission, ReadyPlan
 from wgslice.layout import Layout
 from wgslice.plans.choose import Step
 from wgslice.plans.facade import copying, every, indexed_copy, indexing, masked_copy, plan
@@ -171,7 +171,7 @@ class Captured(NamedTuple):
         ]
         listing = Capturing()
         places = [Place(parameter.buffer) for parameter in parameters]
-        listing.steps.append(ListedSubmission([BoundPlan(plan, [*places, places[-1]][:3])]))
+        listing.steps.append(ListedSubmission([ReadyPlan(plan, [*places, places[-1]][:3])]))
         return cls(parameters, lowered(parameters, (), listing))
 
     def program(self, name: str) -> Program:

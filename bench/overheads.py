@@ -20,7 +20,7 @@ import wgslice as wg
 from bench.report import MEBIBYTE
 from bench.rivals.ours import device, dispatch, submit_pass
 from bench.way_back import BY_SIZE, SIZES, STARTS, start_times, transfers
-from wgslice.gpu.pipelines import Bound
+from wgslice.gpu.pipelines import PreparedDispatch
 from wgslice.gpu.protocols import Place
 from wgslice.plans.plan import Plan
 from wgslice.plans.steps import Dispatch
@@ -182,7 +182,7 @@ class ByHand:
     def __init__(self, plan: Plan, source: Any) -> None:
         (step,), (command,) = plan.steps, device.pipelines.prepare(plan)
         assert isinstance(step, Dispatch)
-        assert isinstance(command, Bound)
+        assert isinstance(command, PreparedDispatch)
         self.step = step
         self.source = source
         self.pipeline, self.layout = command.pipeline, command.layout
@@ -235,7 +235,7 @@ def cache_steps(rows: int) -> dict[str, Callable[[], Any]]:
     place = wg.zeros((1, 4), np.int32, device=device)
     bound = [operator.bind(input=token, output=each, offsets=place) for each in caches]
     (command,) = device.pipelines.prepare(operator.plan)
-    assert isinstance(command, Bound)
+    assert isinstance(command, PreparedDispatch)
     bind_groups = [
         device.pipelines.bind(command, [Place(side.buffer) for side in (token, each, place)]).bind_group
         for each in caches

@@ -25,7 +25,7 @@ from bench.rivals.ours import describe, device
 from bench.schedule import Schedule
 from wgslice.dialects.basic import basic_index
 from wgslice.gpu.protocols import Buffer
-from wgslice.gpu.recording import BoundLayout
+from wgslice.gpu.recording import Binding
 from wgslice.gpu.transfer import Readback
 from wgslice.streaming.sources import Block, Source
 from wgslice.streaming.stream import Ring, TileBuffer
@@ -63,14 +63,14 @@ class Stages(Ring):
         with clocked(self.seconds, "file"):
             return super().take(read)
 
-    def upload(self, block: Block, piece: Piece) -> BoundLayout:
+    def upload(self, block: Block, piece: Piece) -> Binding:
         """Upload."""
         with clocked(self.seconds, "upload"):
             source = super().upload(block, piece)
             self.device.synchronize()
         return source
 
-    def copy(self, source: BoundLayout, target: BoundLayout) -> None:
+    def copy(self, source: Binding, target: Binding) -> None:
         """Run a kernel, or a buffer copy."""
         with clocked(self.seconds, "kernel"):
             super().copy(source, target)

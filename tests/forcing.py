@@ -19,7 +19,7 @@ from test_extract_windows import PROFILES, check_bindings
 
 import wgslice as wg
 from wgslice.gpu.protocols import Place
-from wgslice.gpu.sink import RUNNING, BoundPlan, Sink
+from wgslice.gpu.sink import RUNNING, ReadyPlan, Sink
 from wgslice.plans.facade import with_steps
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU, ClassCost, Limits, Profile
@@ -104,7 +104,7 @@ class Forcing:
         self.used: list[str] = []
         self.plans: WeakKeyDictionary[wg.Plan, dict[int, tuple[str, wg.Plan]]] = WeakKeyDictionary()
 
-    def bind(self, device: wg.Device, plan: wg.Plan, places: Sequence[Place]) -> BoundPlan:
+    def bind(self, device: wg.Device, plan: wg.Plan, places: Sequence[Place]) -> ReadyPlan:
         """Bind another plan instead; called for every plan that runs."""
         if plan.choice is not None:
             self.most = max(self.most, 1 + len(plan.choice.others))

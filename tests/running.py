@@ -14,7 +14,7 @@ from helpers import Bytes, make_buffer, random_bytes, read_buffer
 import wgslice as wg
 from wgslice.gpu.protocols import Place
 from wgslice.gpu.recording import Recorder
-from wgslice.gpu.sink import BoundPlan, sink
+from wgslice.gpu.sink import ReadyPlan, sink
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.steps import OnGrid
 from wgslice.shaders import kernel_module, module_of
@@ -56,7 +56,7 @@ def recording() -> Iterator[list[wg.Plan]]:
     found: list[wg.Plan] = []
     play = Recorder.play
 
-    def note(recorder: Recorder, bound: BoundPlan) -> None:
+    def note(recorder: Recorder, bound: ReadyPlan) -> None:
         found.extend([bound.plan] * sink().runs)
         play(recorder, bound)
 

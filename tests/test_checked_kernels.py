@@ -36,7 +36,7 @@ from test_extract_windows import offset_table
 
 import wgslice as wg
 from wgslice.doctor.trials import Trial
-from wgslice.gpu.pipelines import Binding, Content, KernelCall
+from wgslice.gpu.pipelines import Content, KernelCall, MemoryRange
 from wgslice.layout import Layout
 from wgslice.plans.facade import forced
 from wgslice.plans.kernels import Kernel
@@ -197,7 +197,7 @@ def executed(body: str, **changed: Any) -> list[str]:
         (),
         ("uniform", "read-only-storage", "storage"),
         {0: Content(block)},
-        (Binding(1, 0, 0, 64), Binding(2, 1, 0, 64)),
+        (MemoryRange(1, 0, 0, 64), MemoryRange(2, 1, 0, 64)),
         (2, 1, 1),
     )._replace(**changed)
     memories = {0: Memory(np.arange(16)), 1: Memory(np.arange(16))}
@@ -231,7 +231,7 @@ def test_operations_equal_those_of_wgsl() -> None:
         (),
         ("uniform", "read-only-storage", "storage"),
         {0: Content(np.array([3, 7], "<u4"))},
-        (Binding(1, 0, 0, 64), Binding(2, 1, 0, 64)),
+        (MemoryRange(1, 0, 0, 64), MemoryRange(2, 1, 0, 64)),
         (2, 1, 1),
     )
     assert not Dispatched("main", call, {0: Memory(np.arange(16)), 1: memory}, Tally()).run()

@@ -21,7 +21,7 @@ import wgslice as wg
 from wgslice import array_api
 from wgslice.gpu.hosts.wgpu_native import WgpuNative
 from wgslice.gpu.recording import Recorder
-from wgslice.gpu.sink import BoundPlan
+from wgslice.gpu.sink import ReadyPlan
 from wgslice.numpy_protocol.flat import Flat
 
 # Methods that a comparison calls, whatever a test is about: they read back or describe.
@@ -122,7 +122,7 @@ def count_everything() -> None:
     play, mapped_bytes = Recorder.play, WgpuNative.mapped_bytes
 
     @wraps(play)
-    def count_moves(self: Recorder, bound: BoundPlan) -> None:
+    def count_moves(self: Recorder, bound: ReadyPlan) -> None:
         record.moves += bool(bound.commands)
         play(self, bound)
 

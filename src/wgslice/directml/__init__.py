@@ -28,7 +28,7 @@ from wgslice.directml.structs import *  # noqa: F403 -- exported from here too
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import CommandEncoder, GPUDevice
-from wgslice.gpu.recording import BoundCopy, BoundLayout, Recorder, checked_encoder, plan_and_bind
+from wgslice.gpu.recording import Binding, Copy, Recorder, checked_encoder, plan_and_bind
 from wgslice.layout import Layout
 from wgslice.operators.slice1 import slice1
 from wgslice.tensors.tensor import Tensor
@@ -116,10 +116,10 @@ class IDMLOperatorInitializer(IDMLDispatchable):
                 with named(f"persistent resource of operator {number}"):
                     target = bound(at(table.outputs, number), tensor)
                 read, written = (
-                    BoundLayout(buffer, Layout.packed((tensor.nbytes,), start), itemsize=1)
+                    Binding(buffer, Layout.packed((tensor.nbytes,), start), itemsize=1)
                     for buffer, start in (source, target)
                 )
-                copies.append(plan_and_bind(self.device, BoundCopy(read, written)))
+                copies.append(plan_and_bind(self.device, Copy(read, written)))
         recorder = Recorder(self.device, checked)
         for copy in copies:
             recorder.play(copy)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from wgslice.doctor.trials import SEED, difference
 from wgslice.gpu.device import Device
-from wgslice.gpu.pipelines import READ, Binding, KernelCall
+from wgslice.gpu.pipelines import READ, KernelCall, MemoryRange
 from wgslice.gpu.protocols import Place, handle_of
 from wgslice.gpu.recording import Recorder
 from wgslice.gpu.sink import sink
@@ -76,7 +76,7 @@ def check_driver(device: Device) -> Iterator[DriverCheck]:
 def run(device: Device, name: str, words: Words) -> Words:
     """Run a kernel once, or after each of several bursts of writes, and read its results."""
     buffers = inputs, results, counters = [sink().create_buffer(device, words.nbytes) for _ in range(3)]
-    bindings = tuple(Binding(number, number, 0, words.nbytes) for number in range(3))
+    bindings = tuple(MemoryRange(number, number, 0, words.nbytes) for number in range(3))
     call = KernelCall(CODE, name, (), (READ, "storage", "storage"), {}, bindings, (GROUPS, 1, 1))
     pipelines = device.pipelines
     dispatch = pipelines.bind(pipelines.bound(call), [*map(Place, buffers)])

@@ -14,7 +14,7 @@ import numpy as np
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.hosts import host_named, setting
 from wgslice.gpu.hosts.webgpu import WebGPU
-from wgslice.gpu.protocols import COMPUTE_STAGE, BoundRange, Buffer, BufferUsage, GPUDevice, Place
+from wgslice.gpu.protocols import COMPUTE_STAGE, Buffer, BufferRange, BufferUsage, GPUDevice, Place
 from wgslice.plans.boxes import SizedDispatch
 from wgslice.plans.choose import Dispatched
 from wgslice.plans.indexed import IndexedDispatch
@@ -43,7 +43,7 @@ UNCHECKED_BACKENDS = "Vulkan", "Metal", "D3D12"  # of GPUs; OpenGL's drivers hav
 MAX_REUSED_MIB = 512
 
 
-class Binding(NamedTuple):
+class MemoryRange(NamedTuple):
     """The part of a memory that a dispatch binds."""
 
     number: int
@@ -68,22 +68,22 @@ class KernelCall(NamedTuple):
     constants: tuple[tuple[str, int], ...]
     types: tuple[str, ...]  # of the bindings, by number
     contents: dict[int, Content]  # by binding number
-    bindings: tuple[Binding, ...]  # buffers given at recording
+    bindings: tuple[MemoryRange, ...]  # buffers given at recording
     workgroups: tuple[int, int, int]
     checks: Checks = Checks.ALL  # that its module needs: fewer only where a plan's step has a proof
 
 
-class Bound(NamedTuple):
+class PreparedDispatch(NamedTuple):
     """A dispatch with everything that does not depend on callers' buffers."""
 
     pipeline: Any
     layout: Any
-    constants: tuple[BoundRange, ...]  # uniform block and constant tables
-    bindings: tuple[Binding, ...]  # buffers given at recording
+    constants: tuple[BufferRange, ...]  # uniform block and constant tables
+    bindings: tuple[MemoryRange, ...]  # buffers given at recording
     workgroups: tuple[int, int, int]
 
 
-class BoundDispatch(NamedTuple):
+class ReadyDispatch(NamedTuple):
     """A dispatch with its buffers."""
 
     pipeline: Any
@@ -91,9 +91,9 @@ class BoundDispatch(NamedTuple):
     workgroups: tuple[int, int, int]
 
 
-Command: TypeAlias = Clear | BufferCopies | TextureCopy | Bound
+Command: TypeAlias = Clear | BufferCopies | TextureCopy | PreparedDispatch
 # A dispatch, or another command and places in buffers, indexed by memory.
-BoundCommand: TypeAlias = BoundDispatch | tuple[Clear | BufferCopies | TextureCopy, Sequence[Place]]
+ReadyCommand: TypeAlias = ReadyDispatch | tuple[Clear | BufferCopies | TextureCopy, Sequence[Place]]
 
 
 class Pipelines:
@@ -129,23 +129,24 @@ class Pipelines:
             self.commands[plan] = found
         return found
 
-    def bind_all(self, commands: Sequence[Command], places: Sequence[Place]) -> list[BoundCommand]:
+    def bind_all(self, commands: Sequence[Command], places: Sequence[Place]) -> list[ReadyCommand]:
         """Make the bind groups of commands whose buffers are at `places`, indexed by memory."""
         with self.calls:
             return [
-                self.bind(each, places) if isinstance(each, Bound) else (each, places) for each in commands
+                self.bind(each, places) if isinstance(each, PreparedDispatch) else (each, places)
+                for each in commands
             ]
 
-    def bind(self, command: Bound, places: Sequence[Place]) -> BoundDispatch:
+    def bind(self, command: PreparedDispatch, places: Sequence[Place]) -> ReadyDispatch:
         """Make the bind group of a dispatch."""
         ranges = list(command.constants)
         for number, memory, offset_nbytes, nbytes in command.bindings:
             buffer, base = places[memory]
-            ranges.append(BoundRange(number, buffer, base + offset_nbytes, nbytes))
+            ranges.append(BufferRange(number, buffer, base + offset_nbytes, nbytes))
         bind_group = self.host.make_bind_group(self.wgpu_device, command.layout, ranges)
-        return BoundDispatch(command.pipeline, bind_group, command.workgroups)
+        return ReadyDispatch(command.pipeline, bind_group, command.workgroups)
 
-    def bound(self, call: KernelCall) -> Bound:
+    def bound(self, call: KernelCall) -> PreparedDispatch:
         """Return the pipeline and the constant buffers of a call."""
         constant = {
             number: self.uniform_buffer(data=content.values)
@@ -153,10 +154,10 @@ class Pipelines:
             else self._table(content)
             for number, content in call.contents.items()
         }
-        return Bound(
+        return PreparedDispatch(
             self.pipeline(*call[:4], max(call.checks, self.checks)),
             self.layout(*call.types),
-            tuple(BoundRange(number, buffer, 0, buffer.size) for number, buffer in constant.items()),
+            tuple(BufferRange(number, buffer, 0, buffer.size) for number, buffer in constant.items()),
             call.bindings,
             call.workgroups,
         )
@@ -176,7 +177,9 @@ class Pipelines:
         for number, _, _, nbytes in command.bindings:
             size = min(nbytes, MAX_CHECKED_NBYTES)
             usage = BufferUsage.STORAGE
-            ranges.append(BoundRange(number, self.wgpu_device.create_buffer(size=size, usage=usage), 0, size))
+            ranges.append(
+                BufferRange(number, self.wgpu_device.create_buffer(size=size, usage=usage), 0, size)
+            )
         encoder = self.wgpu_device.create_command_encoder()
         compute_pass = encoder.begin_compute_pass()
         compute_pass.set_pipeline(command.pipeline)
@@ -239,7 +242,7 @@ def kernel_call(step: Dispatched) -> KernelCall:
         ("uniform", READ, "storage", *[READ] * tables),
         contents,
         tuple(
-            Binding(number, memory, span.offset_nbytes, span.nbytes)
+            MemoryRange(number, memory, span.offset_nbytes, span.nbytes)
             for number, (memory, span) in supplied.items()
         ),
         step.share.workgroups,

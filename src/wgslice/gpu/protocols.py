@@ -79,7 +79,7 @@ class BytesCopy(NamedTuple):
     nbytes: int
 
 
-class BoundRange(NamedTuple):
+class BufferRange(NamedTuple):
     """The part of a buffer at a binding number."""
 
     number: int

@@ -13,10 +13,10 @@ from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.adapter import check_process
 from wgslice.gpu.device import Device, check_usable, describe_buffer, is_elsewhere
-from wgslice.gpu.pipelines import BoundCommand, BoundDispatch
+from wgslice.gpu.pipelines import ReadyCommand, ReadyDispatch
 from wgslice.gpu.protocols import (
-    BoundRange,
     Buffer,
+    BufferRange,
     BufferUsage,
     CommandEncoder,
     ComputePass,
@@ -27,7 +27,7 @@ from wgslice.gpu.protocols import (
     handle_of,
     is_given_out,
 )
-from wgslice.gpu.sink import BoundPlan, ListedSubmission, Listing, sink
+from wgslice.gpu.sink import ListedSubmission, Listing, ReadyPlan, sink
 from wgslice.layout import Layout, whole_words
 from wgslice.plans.copy import plan_anew, plan_copy, planned
 from wgslice.plans.plan import Plan, Planner
@@ -38,7 +38,8 @@ from wgslice.plans.steps import BufferCopies, Clear, Memory, TextureCopy
 # What a plan depends on of one side: layout, its byte offset in a buffer, and bytes and usage of the buffer.
 Side: TypeAlias = tuple[Layout, int, int, int]
 Planning: TypeAlias = Callable[..., tuple[Plan, int, int]]  # `plan_between` with its first argument
-Copy: TypeAlias = tuple[Buffer, Layout, Buffer, Layout]  # of a layout in one buffer to a layout in another
+# A copy of a layout in one buffer to a layout in another.
+LayoutCopy: TypeAlias = tuple[Buffer, Layout, Buffer, Layout]
 Check: TypeAlias = Callable[[Device, Buffer], None]  # raises if a caller's buffer has been destroyed
 SIDES = ("input", "output", "offsets")  # names of callers' memories in errors
 
@@ -65,7 +66,7 @@ def check_alive(device: Device, buffer: Buffer) -> None:
     """
     if sink().runs:
         with device.calls:
-            ranges = [BoundRange(0, buffer, 0, 4)]
+            ranges = [BufferRange(0, buffer, 0, 4)]
             device.host.make_bind_group(device.wgpu_device, device.pipelines.probe_layout, ranges)
 
 
@@ -122,7 +123,7 @@ def check_fits(buffer: Buffer, layout: Layout, dtype: DType) -> None:
 # commands
 
 
-class BoundLayout(NamedTuple):
+class Binding(NamedTuple):
     """A layout in a buffer: one side of a copy, or offsets of windows."""
 
     buffer: Buffer
@@ -132,7 +133,7 @@ class BoundLayout(NamedTuple):
     offset_nbytes: int = 0  # in the buffer, aligned for a binding
 
     @classmethod
-    def packed(cls, device: Device, sizes: Sequence[int], itemsize: int) -> BoundLayout:
+    def packed(cls, device: Device, sizes: Sequence[int], itemsize: int) -> Binding:
         """Make a packed layout in a new buffer of any content."""
         layout = Layout.packed(sizes)
         return cls(sink().reused_buffer(device, layout.size * itemsize), layout, itemsize, fresh=True)
@@ -169,13 +170,13 @@ planned_between: Planning = lru_cache(maxsize=MAX_PLANS)(partial(plan_between, p
 planned_anew: Planning = partial(plan_between, plan_anew)
 
 
-class BoundCopy(NamedTuple):
-    """A copy between bound layouts, and how it is planned."""
+class Copy(NamedTuple):
+    """A copy between bindings, and how it is planned."""
 
-    source: BoundLayout
-    target: BoundLayout
+    source: Binding
+    target: Binding
     planner: Planner = plan_copy
-    offsets: BoundLayout | None = None  # device-resident, or indices, which the planner's plan reads
+    offsets: Binding | None = None  # device-resident, or indices, which the planner's plan reads
     planning: Planning = planned_between
 
 
@@ -201,7 +202,7 @@ class Recorder:
         """Bind and record a plan, or nothing if it raises."""
         self.play(sink().bind(self.device, plan, places))
 
-    def play(self, bound: BoundPlan) -> None:
+    def play(self, bound: ReadyPlan) -> None:
         """Record a bound plan, or list it; every plan passes here."""
         listing = sink()
         if isinstance(listing, Listing):
@@ -209,15 +210,15 @@ class Recorder:
         else:
             self.record(bound.commands)
 
-    def copy(self, copy: BoundCopy) -> None:
+    def copy(self, copy: Copy) -> None:
         """Plan, bind and record a copy, or nothing if it raises."""
         self.play(plan_and_bind(self.device, copy))
 
-    def record(self, commands: Sequence[BoundCommand]) -> None:
+    def record(self, commands: Sequence[ReadyCommand]) -> None:
         """Record commands in order."""
         with self.device.calls:
             for command in commands:
-                if isinstance(command, BoundDispatch):
+                if isinstance(command, ReadyDispatch):
                     self.compute_pass = self.compute_pass or self.encoder.begin_compute_pass()
                     if command.pipeline is not self.pipeline:
                         self.pipeline = command.pipeline
@@ -262,14 +263,14 @@ class Recorder:
             host.copy_texels(self.encoder, self.region, rows, command.size, writes=writes)
 
 
-def run_copy(device: Device, copy: BoundCopy, encoder: CommandEncoder | None = None) -> None:
+def run_copy(device: Device, copy: Copy, encoder: CommandEncoder | None = None) -> None:
     """Plan, record and submit, without waiting for the GPU; the commands of `encoder` run before."""
     recorder = Recorder(device, encoder)
     recorder.copy(copy)
     recorder.submit()
 
 
-def run_copies(device: Device, itemsize: int, copies: Iterable[Copy]) -> None:
+def run_copies(device: Device, itemsize: int, copies: Iterable[LayoutCopy]) -> None:
     """Submit copies between checked buffers, in order and in one submission, without waiting."""
     recorder, limits = Recorder(device), device.limits
     for read, source, written, target in copies:  # as `place`, in half the time
@@ -280,8 +281,8 @@ def run_copies(device: Device, itemsize: int, copies: Iterable[Copy]) -> None:
 
 
 def plan_and_bind(
-    device: Device, copy: BoundCopy, limits: Limits | None = None, check: Check = check_alive
-) -> BoundPlan:
+    device: Device, copy: Copy, limits: Limits | None = None, check: Check = check_alive
+) -> ReadyPlan:
     """Plan a copy and bind its buffers; `check` checks those of callers that no bind group has."""
     sides = copy.source, copy.target, copy.offsets
     for name, side in zip(SIDES, sides, strict=True):
@@ -303,7 +304,7 @@ def plan_and_bind(
         raise
 
 
-def place(limits: Limits, copy: BoundCopy) -> tuple[Plan, Sequence[Place]]:
+def place(limits: Limits, copy: Copy) -> tuple[Plan, Sequence[Place]]:
     """Return the plan of a copy, and the buffers with their base offsets."""
     source, target, planner, offsets, planning = copy
     read, written = source.buffer, target.buffer

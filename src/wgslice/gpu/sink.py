@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from wgslice.errors import CaptureRefused, OutOfDeviceMemory
 from wgslice.gpu.adapter import check_process
 from wgslice.gpu.device import TENSOR_USAGES, Device, buffer_nbytes
-from wgslice.gpu.pipelines import BoundCommand
+from wgslice.gpu.pipelines import ReadyCommand
 from wgslice.gpu.protocols import Buffer, CommandEncoder, Lease, Place, Placeholder
 from wgslice.layout import whole_words
 from wgslice.plans.plan import Plan
@@ -22,12 +22,12 @@ from wgslice.plans.profiles import PATTERN_NBYTES, UPLOAD_CHUNK_NBYTES
 from wgslice.plans.steps import Clear, Memory
 
 
-class BoundPlan(NamedTuple):
+class ReadyPlan(NamedTuple):
     """A plan with its buffers: recording it makes no GPU object."""
 
     plan: Plan
     places: Sequence[Place]  # callers' first: input, output and offsets
-    commands: Sequence[BoundCommand] = ()  # none in a listed call
+    commands: Sequence[ReadyCommand] = ()  # none in a listed call
 
 
 class Sink:
@@ -78,10 +78,10 @@ class Sink:
         self.upload(device, buffer, data)
         return buffer
 
-    def bind(self, device: Device, plan: Plan, places: Sequence[Place]) -> BoundPlan:
+    def bind(self, device: Device, plan: Plan, places: Sequence[Place]) -> ReadyPlan:
         """Make the bind groups and scratch buffers of a plan."""
         if plan.copies:
-            return BoundPlan(plan, places, [(step, places) for step in plan.copies])
+            return ReadyPlan(plan, places, [(step, places) for step in plan.copies])
         commands = device.pipelines.prepare(plan)
         # a plan that is bound once may be recorded again and again
         zeroed = [Clear(0, nbytes, memory) for memory, nbytes in plan.scratch if memory is Memory.WINNERS]
@@ -90,7 +90,7 @@ class Sink:
             places,
             lambda memory, n: device.zeros if memory is Memory.ZEROS else self.create_buffer(device, n),
         )
-        return BoundPlan(plan, places, device.pipelines.bind_all([*zeroed, *commands], places))
+        return ReadyPlan(plan, places, device.pipelines.bind_all([*zeroed, *commands], places))
 
     def check_runs(self, what: str) -> None:
         """Raise CaptureRefused, naming a step that needs the GPU, if calls do not run."""
@@ -108,7 +108,7 @@ class ListedUpload(NamedTuple):
 class ListedSubmission:
     """Plans of one submission, in place of the command encoder that would record them."""
 
-    recorded: list[BoundPlan] = field(default_factory=list)
+    recorded: list[ReadyPlan] = field(default_factory=list)
 
 
 ListedStep: TypeAlias = ListedUpload | ListedSubmission
@@ -155,11 +155,11 @@ class Listing(Sink):
         self.add(ListedUpload(Place(buffer), data, kept=True))
         return buffer
 
-    def bind(self, device: Device, plan: Plan, places: Sequence[Place]) -> BoundPlan:  # noqa: ARG002 -- of what runs
+    def bind(self, device: Device, plan: Plan, places: Sequence[Place]) -> ReadyPlan:  # noqa: ARG002 -- of what runs
         """Return the plan without commands."""
-        return BoundPlan(plan, places)
+        return ReadyPlan(plan, places)
 
-    def list_plan(self, encoder: CommandEncoder, bound: BoundPlan) -> None:
+    def list_plan(self, encoder: CommandEncoder, bound: ReadyPlan) -> None:
         """Add a plan to its submission; a plan for a caller's encoder gets its own submission."""
         bound = bound._replace(commands=())
         if isinstance(encoder, ListedSubmission):

@@ -23,7 +23,7 @@ from wgslice.gpu.protocols import (
     Texture,
     TextureUsage,
 )
-from wgslice.gpu.recording import BoundCopy, BoundLayout, Check, Recorder, check_given, place
+from wgslice.gpu.recording import Binding, Check, Copy, Recorder, check_given, place
 from wgslice.gpu.sink import sink
 from wgslice.gpu.transfer import Readback, arriving
 from wgslice.layout import Layout
@@ -159,7 +159,7 @@ def rest_of_level(region: Region) -> Extent:
 
 
 def placed_plans(
-    device: Device, tensor: BoundLayout, side: TextureSide, new_staging: Callable[[int], Buffer]
+    device: Device, tensor: Binding, side: TextureSide, new_staging: Callable[[int], Buffer]
 ) -> list[tuple[Plan, Sequence[Place]]]:
     """Plan a copy between a texture and a tensor of four dimensions, with a staging buffer if needed."""
     (size, texels, writes, fill), limits = side, device.limits
@@ -173,20 +173,20 @@ def placed_plans(
     rows = padded_rows(size, texels)
     is_filled = fill and itemsize < WORD_NBYTES
     planner, target = filled_rows(size, texels, fill) if is_filled else (plan_copy, rows)
-    staging = BoundLayout(new_staging(target.stop * itemsize), target, itemsize, fresh=True)
+    staging = Binding(new_staging(target.stop * itemsize), target, itemsize, fresh=True)
     plan = plan_texture_copy(rows, texels, limits, writes=writes)
     assert plan is not None  # padded rows fit a texture copy
     of_texture = plan, [Place(staging.buffer)] * 2
     if not writes:
-        return [of_texture, place(limits, BoundCopy(staging, tensor))]
-    copies = [BoundCopy(tensor, staging, planner)]
+        return [of_texture, place(limits, Copy(staging, tensor))]
+    copies = [Copy(tensor, staging, planner)]
     if fill and not is_filled:  # filled rows take 1.1 to 4.5 times as long by each shipped cost model
         repeated = Layout.of((*rows.sizes[:-1], 1), (0, 0, 0, 0))
-        alpha = BoundLayout(device.pipelines.constant(fill), repeated, itemsize, fresh=True)
+        alpha = Binding(device.pipelines.constant(fill), repeated, itemsize, fresh=True)
         outer = [*map(range, rows.sizes[:-1])]
         colors, last = (rows.select([*outer, channels]) for channels in (range(3), range(3, 4)))
         parts = (tensor, staging._replace(layout=colors)), (alpha, staging._replace(layout=last))
-        copies = [BoundCopy(*part) for part in parts]
+        copies = [Copy(*part) for part in parts]
     return [*(place(limits, copy) for copy in copies), of_texture]
 
 
@@ -194,7 +194,7 @@ def record_texture_copy(
     device: Device,
     encoder: CommandEncoder | None,
     region: Region,
-    tensor: BoundLayout,
+    tensor: Binding,
     side: TextureSide,
     new_staging: Callable[[int], Buffer],
     check: Check,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from wgslice.arguments import checked_shape
 from wgslice.dtypes import DType
 from wgslice.gpu.protocols import Buffer, is_given_out
-from wgslice.gpu.recording import Copy, check_alive, check_given, check_still_alive, run_copies
+from wgslice.gpu.recording import LayoutCopy, check_alive, check_given, check_still_alive, run_copies
 from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
 from wgslice.layout_rules import (
@@ -46,7 +46,7 @@ class Copies:
         self.name = name  # of a source in errors, formatted with its number
         self.device = sources[0].device
         self.makes_zeros = sink().makes_zeros
-        self.collected: dict[int, list[Copy]] = {}  # by bytes of an element
+        self.collected: dict[int, list[LayoutCopy]] = {}  # by bytes of an element
 
     def __enter__(self) -> Copies:
         return self

@@ -13,7 +13,7 @@ from wgslice.dialects.advanced import as_item, non_negative
 from wgslice.dtypes import AnyDType, check_same_dtype
 from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.protocols import CommandEncoder
-from wgslice.gpu.recording import BoundCopy, Recorder
+from wgslice.gpu.recording import Copy, Recorder
 from wgslice.layout_rules import repeated_to, reshaped
 from wgslice.numpy_protocol.taking import as_indices
 from wgslice.plans.kernels import WORD_NBYTES
@@ -182,7 +182,7 @@ def repeated(
         turns = allocate((-(-count // given.size), given.size), x.dtype, x.device, zeroed=False)
         source = given.bound_layout._replace(layout=repeated_to(given.layout, turns.shape))
         recorder = Recorder(x.device)
-        recorder.copy(BoundCopy(source, turns.bound_layout._replace(fresh=True)))
+        recorder.copy(Copy(source, turns.bound_layout._replace(fresh=True)))
         return turns.reshape(-1)[:count], recorder.end()
     check_of_numbers(values)
     size = np.size(values)

@@ -14,7 +14,7 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Buffer, Place
 from wgslice.gpu.recording import Recorder, check_given
-from wgslice.gpu.sink import RUNNING, BoundPlan, ListedStep, ListedUpload, Listing, Sink, using
+from wgslice.gpu.sink import RUNNING, ListedStep, ListedUpload, Listing, ReadyPlan, Sink, using
 from wgslice.layout import Layout
 from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.plans.profiles import SMALL_NBYTES
@@ -91,7 +91,7 @@ class Workspace(Listing):
         self.receiver = receiver
         self.label = ""  # of the node that is being listed, for errors of the submission
         self.uploads: list[ListedUpload] = []
-        self.copies: list[tuple[str, BoundPlan]] = []  # with their labels
+        self.copies: list[tuple[str, ReadyPlan]] = []  # with their labels
         self.others: dict[Buffer, str] = {}  # buffers of no slot, with the label of their first use
         self.slots: dict[Buffer, Slot] = {}  # by placeholder
         self.held: Counter[Buffer] = Counter()
@@ -154,7 +154,7 @@ class Workspace(Listing):
             if copies:
                 self._record(copies)
 
-    def _record(self, copies: Sequence[tuple[str, BoundPlan]]) -> None:
+    def _record(self, copies: Sequence[tuple[str, ReadyPlan]]) -> None:
         """Record copies between assigned buffers, and submit them."""
         with named(copies[0][0]):
             recorder = Recorder(self.device)

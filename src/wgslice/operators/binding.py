@@ -15,7 +15,7 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.hosts import found_by
 from wgslice.gpu.protocols import Buffer
-from wgslice.gpu.recording import BoundLayout, check_fits, keep_for_caller
+from wgslice.gpu.recording import Binding, check_fits, keep_for_caller
 from wgslice.gpu.sink import placeholder, sink
 from wgslice.layout import Layout, whole_words
 from wgslice.plans.profiles import MAX_PLACES
@@ -104,7 +104,7 @@ def check_descs(**sides: object) -> None:
             raise TypeError(f"{side} is of type {type(desc).__name__}: must be a TensorDesc")
 
 
-Binding: TypeAlias = Tensor | Buffer | tuple[Buffer, SupportsIndex]
+Bindable: TypeAlias = Tensor | Buffer | tuple[Buffer, SupportsIndex]
 
 
 def buffer_and_offset(binding: Buffer | tuple[Buffer, SupportsIndex]) -> tuple[Buffer, SupportsIndex]:
@@ -133,12 +133,12 @@ class BindingSlot:
                 f"of {device} has at most {device.largest_buffer_nbytes}"
             )
 
-    def on_placeholder(self) -> BoundLayout:
-        """Return the bound layout at the start of a buffer of every usage, with capacity for vectors."""
+    def on_placeholder(self) -> Binding:
+        """Return the binding at the start of a buffer of every usage, with capacity for vectors."""
         return self.bound(placeholder(self.device, self.desc.nbytes))
 
-    def bound(self, binding: Binding) -> BoundLayout:
-        """Check a binding against the descriptor, and return its bound layout."""
+    def bound(self, binding: Bindable) -> Binding:
+        """Check a binding against the descriptor, and return it as a layout in a buffer."""
         with named(self.side):
             if isinstance(binding, Tensor):
                 check_described(self.desc, binding, self.side)
@@ -152,7 +152,7 @@ class BindingSlot:
                     check_fits(buffer, self.desc.layout.shifted(start), self.desc.dtype)
         phase_nbytes = start * self.itemsize % self.alignment_nbytes
         layout = self._used_from(phase_nbytes // self.itemsize)
-        return BoundLayout(buffer, layout, self.itemsize, offset_nbytes=start * self.itemsize - phase_nbytes)
+        return Binding(buffer, layout, self.itemsize, offset_nbytes=start * self.itemsize - phase_nbytes)
 
 
 def check_described(desc: TensorDesc, tensor: Tensor, side: str) -> None:

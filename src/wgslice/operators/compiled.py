@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from wgslice.dtypes import check_same_dtype
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import Device
-from wgslice.gpu.pipelines import BoundDispatch
+from wgslice.gpu.pipelines import ReadyDispatch
 from wgslice.gpu.protocols import CommandEncoder, ComputePass
 from wgslice.gpu.recording import (
     SIDES,
-    BoundCopy,
     Check,
+    Copy,
     Recorder,
     check_alive,
     check_bound,
@@ -28,9 +28,9 @@ from wgslice.gpu.recording import (
     plan_and_bind,
     plan_between,
 )
-from wgslice.gpu.sink import BoundPlan, sink
+from wgslice.gpu.sink import ReadyPlan, sink
 from wgslice.layout import Layout, check_disjoint
-from wgslice.operators.binding import Binding, BindingSlot, TensorDesc, keep_buffers, new_output
+from wgslice.operators.binding import Bindable, BindingSlot, TensorDesc, keep_buffers, new_output
 from wgslice.plans.copy import plan_anew
 from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.profiles import MAX_PLACES, SMALL_NBYTES, Limits
@@ -107,7 +107,7 @@ class CompiledOperator:
         """Bytes of the buffers that each call or recording makes for itself."""
         return sum(nbytes for _, nbytes in self.plan.scratch)
 
-    def plan_for(self, *, input: Binding, output: Binding, offsets: Binding | None = None) -> Plan:
+    def plan_for(self, *, input: Bindable, output: Bindable, offsets: Bindable | None = None) -> Plan:
         """Return the plan for given bindings.
 
         Parameters
@@ -170,9 +170,9 @@ class CompiledOperator:
         self,
         encoder: CommandEncoder,
         *,
-        input: Binding,
-        output: Binding,
-        offsets: Binding | None = None,
+        input: Bindable,
+        output: Bindable,
+        offsets: Bindable | None = None,
     ) -> None:
         """Record into a command encoder, which the caller finishes and submits.
 
@@ -211,7 +211,7 @@ class CompiledOperator:
             recorder.end()
 
     @fitted()
-    def bind(self, *, input: Binding, output: Binding, offsets: Binding | None = None) -> BoundOperator:
+    def bind(self, *, input: Bindable, output: Bindable, offsets: Bindable | None = None) -> BoundOperator:
         """Bind buffers once, to record their plan again and again.
 
         Parameters
@@ -267,20 +267,20 @@ class CompiledOperator:
                 "buffer, or leave the strides out of the descriptor"
             )
 
-    def _bound_by_caller(self, input: Binding, output: Binding, offsets: Binding | None) -> BoundPlan:
+    def _bound_by_caller(self, input: Bindable, output: Bindable, offsets: Bindable | None) -> ReadyPlan:
         """Return the bound plan of a caller's commands, which may be submitted at any time."""
         keep_buffers(self.device, input, output, offsets)
         return self._bound(input, output, offsets, check_still_alive)
 
     def _bound(
         self,
-        input: Binding,
-        output: Binding,
-        offsets: Binding | None,
+        input: Bindable,
+        output: Bindable,
+        offsets: Bindable | None,
         check: Check,
         *,
         fresh: bool = False,
-    ) -> BoundPlan:
+    ) -> ReadyPlan:
         """Plan and bind; a `fresh` output is a new buffer, zeroed if that is needed."""
         source, target = self._source.bound(input), self._target.bound(output)
         if (offsets is None) != (self._offsets is None):
@@ -290,14 +290,14 @@ class CompiledOperator:
         table = self._offsets.bound(offsets) if self._offsets and offsets is not None else None
         zeroed = self._planner_on_zeros if fresh else None
         planner = zeroed or self._planner
-        copy = BoundCopy(source, target._replace(fresh=fresh), planner, table, self._planning)
+        copy = Copy(source, target._replace(fresh=fresh), planner, table, self._planning)
         return plan_and_bind(self.device, copy, self._current_limits(), check)
 
     def _plan_aligned(self) -> Plan:
         """Return the plan for aligned bindings of every usage, with capacity for vectors."""
         source, target = self._source.on_placeholder(), self._target.on_placeholder()
         table = self._offsets.on_placeholder() if self._offsets else None
-        copy = BoundCopy(source, target, self._planner, table, self._planning)
+        copy = Copy(source, target, self._planner, table, self._planning)
         return place(self._current_limits(), copy)[0]
 
     def _current_limits(self) -> Limits:
@@ -319,14 +319,14 @@ class BoundOperator:
         What it records.
     """
 
-    def __init__(self, device: Device, name: str, bound: BoundPlan) -> None:
+    def __init__(self, device: Device, name: str, bound: ReadyPlan) -> None:
         self.name = name
         self.plan = bound.plan
         self._device = device
         self._named = named(name)
         self._bound = bound
         self._sides = list(zip(SIDES, (buffer for buffer, _ in bound.places), strict=False))
-        self._in_pass = all(isinstance(command, BoundDispatch) for command in bound.commands)
+        self._in_pass = all(isinstance(command, ReadyDispatch) for command in bound.commands)
         check_bound(device, self._sides)
 
     def record(self, encoder: CommandEncoder | ComputePass) -> None:

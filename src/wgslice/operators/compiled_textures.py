@@ -22,7 +22,7 @@ from wgslice.gpu.textures import (
     record_texture_copy,
 )
 from wgslice.layout import check_disjoint
-from wgslice.operators.binding import Binding, BindingSlot, TensorDesc, check_descs, keep_buffers, new_output
+from wgslice.operators.binding import Bindable, BindingSlot, TensorDesc, check_descs, keep_buffers, new_output
 from wgslice.operators.textures import START, check_dtype, check_shape, fill_of
 from wgslice.plans.plan import Plan
 from wgslice.plans.textures import Aspect, Extent, extent_of, in_four, texels_of
@@ -238,8 +238,8 @@ class CompiledTextureCopy:
         self,
         encoder: CommandEncoder,
         *,
-        input: Binding | TextureBinding,
-        output: Binding | TextureBinding,
+        input: Bindable | TextureBinding,
+        output: Bindable | TextureBinding,
     ) -> None:
         """Record into a command encoder, which the caller finishes and submits.
 

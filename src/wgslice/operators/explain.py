@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias, overload
 
 from wgslice.errors import named
 from wgslice.gpu.device import AnyDevice, checked_device
-from wgslice.gpu.recording import BoundCopy, BoundLayout, run_copy
+from wgslice.gpu.recording import Binding, Copy, run_copy
 from wgslice.gpu.sink import Explaining, ListedSubmission, placeholder, using
 from wgslice.layout import Layout
 from wgslice.operators.compiled import CompiledOperator, Descriptor
@@ -265,8 +265,8 @@ def explained_view(x: Tensor, device: AnyDevice) -> Plan:
         if device is not None and checked_device(device) is not x.device:
             raise ValueError(f"the tensor is on {x.device}, not on {device}: leave device out")
         buffer = placeholder(x.device, x.nbytes)
-        target = BoundLayout(buffer, Layout.packed(x.shape), x.itemsize, fresh=True)
-        _, steps = captured(run_copy, x.device, BoundCopy(x.bound_layout, target))
+        target = Binding(buffer, Layout.packed(x.shape), x.itemsize, fresh=True)
+        _, steps = captured(run_copy, x.device, Copy(x.bound_layout, target))
     (plan,) = Explanation("copy", steps).plans
     is_whole = x.is_packed and x.offset == 0 and x.memory.size == buffer.size
     return replace(plan, tensors=described(x), note=NOT_A_VIEW * is_whole)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from wgslice.arguments import Integers
 from wgslice.errors import named, public
 from wgslice.gpu.device import Device
-from wgslice.gpu.recording import BoundCopy, planned_anew, run_copy
+from wgslice.gpu.recording import Copy, planned_anew, run_copy
 from wgslice.operators.binding import TensorDesc, check_descs, output_for
 from wgslice.operators.compiled import CompiledOperator, Descriptor
 from wgslice.operators.window_lists import by_buffer, checked_outputs, packed_desc, packed_output
@@ -237,7 +237,7 @@ def extract_windows(
     source, target = with_a_dimension(windows, x.layout, output.layout)
     read = x.bound_layout._replace(layout=source)
     written = output.bound_layout._replace(layout=target, fresh=out is None)
-    run_copy(x.device, BoundCopy(read, written, planner, bound_offsets(offsets, windows), planning))
+    run_copy(x.device, Copy(read, written, planner, bound_offsets(offsets, windows), planning))
     if not isinstance(windows, SizedWindows):
         return output
     layouts = windows.layouts if x.ndim else [layout.select([0]) for layout in windows.layouts]
@@ -270,5 +270,5 @@ def extracted_to(
         extents = np.where(among[:, None], windows.extents, 0)
         places = packing if x.ndim else packing._replace(strides=np.ones_like(extents))
         some = replace(windows, extents=extents, packing=places)
-        run_copy(x.device, BoundCopy(source, target, extraction_planner(some), on_gpu, planned_anew))
+        run_copy(x.device, Copy(source, target, extraction_planner(some), on_gpu, planned_anew))
     return outputs

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wgslice.errors import named, public
 from wgslice.gpu.device import Device
-from wgslice.gpu.recording import BoundCopy, BoundLayout, run_copy
+from wgslice.gpu.recording import Binding, Copy, run_copy
 from wgslice.operators.binding import TensorDesc, check_descs
 from wgslice.operators.compiled import CompiledOperator, Descriptor
 from wgslice.operators.window_lists import checked_windows, gathered, packed_desc
@@ -248,7 +248,7 @@ def insert_listed(
 def insert_placed(
     x: Tensor,
     offsets: ArrayLike | Tensor,
-    windows: Tensor | NDArray[Any] | BoundLayout,
+    windows: Tensor | NDArray[Any] | Binding,
     sizes: tuple[int, ...] | Table,
     strides: ArrayLike | None,
     overlap: Overlap,
@@ -264,7 +264,7 @@ def insert_placed(
         source = uploaded(x.device, source)
     target, batch = with_a_dimension(boxes, x.layout, source.layout)
     sides = source._replace(layout=batch), x.bound_layout._replace(layout=target)
-    run_copy(x.device, BoundCopy(*sides, planner, bound_offsets(offsets, boxes), planning))
+    run_copy(x.device, Copy(*sides, planner, bound_offsets(offsets, boxes), planning))
 
 
 @cached_by_value

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from wgslice.arguments import Integers, integers
 from wgslice.errors import NoKernelError, public
-from wgslice.gpu.recording import BoundCopy, run_copy
+from wgslice.gpu.recording import Copy, run_copy
 from wgslice.layout import Layout
 from wgslice.operators.insert_windows import insert_listed
 from wgslice.operators.window_lists import checked_windows, gathered
@@ -76,7 +76,7 @@ def pad_windows(
     prepared = prepared_padding(sizes, box, packing.starts, packing.strides, filled)
     target = output.bound_layout._replace(fresh=True)
     try:
-        run_copy(first.device, BoundCopy(source, target, prepared.planner, planning=prepared.planning))
+        run_copy(first.device, Copy(source, target, prepared.planner, planning=prepared.planning))
     except NoKernelError:  # disabled, or the source ends inside a vector of 16 bytes: in two steps
         output[...] = np.frombuffer(filled, first.dtype)[0]
         offsets = np.zeros((len(listed), len(box) + 1), np.int64)

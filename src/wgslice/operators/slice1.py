@@ -10,7 +10,7 @@ from wgslice.arguments import Integers, OneOrMore, checked_shape, integers
 from wgslice.dialects.window import Window
 from wgslice.errors import WindowError, named, public
 from wgslice.gpu.device import Device
-from wgslice.gpu.recording import BoundCopy, BoundLayout, run_copy
+from wgslice.gpu.recording import Binding, Copy, run_copy
 from wgslice.layout import Layout
 from wgslice.operators.binding import TensorDesc, check_descs, output_for
 from wgslice.operators.compiled import CompiledOperator, Descriptor
@@ -246,8 +246,8 @@ def windowed(
 def cut(x: Tensor, part: Layout, out: Tensor | None, remedy: str = "") -> Tensor:
     """Copy a part of `x` to `out` or to a new tensor; `remedy` ends the error for an `out` of other sizes."""
     target = output_for(x, part.sizes, out, behind=remedy, zeroed=False)
-    source = BoundLayout(x.memory, part, x.dtype.itemsize)
-    run_copy(x.device, BoundCopy(source, target.bound_layout._replace(fresh=out is None)))
+    source = Binding(x.memory, part, x.dtype.itemsize)
+    run_copy(x.device, Copy(source, target.bound_layout._replace(fresh=out is None)))
     return target
 
 
@@ -340,5 +340,5 @@ def slice_grad(
     planner = SliceGradPlanner(window.ranges(g.shape), zeroed=out is None)
     target = output_for(g, extents, out, before="output_sizes, ")
     written = target.bound_layout._replace(fresh=out is None)
-    run_copy(g.device, BoundCopy(g.bound_layout, written, planner))
+    run_copy(g.device, Copy(g.bound_layout, written, planner))
     return target

@@ -13,7 +13,7 @@ from wgslice.dtypes import DType
 from wgslice.errors import public
 from wgslice.gpu.device import AnyDevice, Device
 from wgslice.gpu.protocols import Buffer, Region, Texture
-from wgslice.gpu.recording import BoundLayout, check_alive
+from wgslice.gpu.recording import Binding, check_alive
 from wgslice.gpu.sink import sink
 from wgslice.gpu.textures import (
     TextureSide,
@@ -283,7 +283,7 @@ def copy_to_texture(
 
 def run(device: Device, region: Region, tensor: Tensor, side: TextureSide, *, fresh: bool = False) -> None:
     """Copy between a region and a tensor that fits it, without waiting for the GPU."""
-    bound = BoundLayout(tensor.memory, in_four(tensor.layout, side.texels.channels), tensor.itemsize, fresh)
+    bound = Binding(tensor.memory, in_four(tensor.layout, side.texels.channels), tensor.itemsize, fresh)
     held: list[Buffer] = []  # another thread may be given the memory of a buffer that is dropped earlier
 
     def new_staging(nbytes: int) -> Buffer:

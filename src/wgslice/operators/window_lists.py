@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.gpu.recording import BoundLayout, run_copies
+from wgslice.gpu.recording import Binding, run_copies
 from wgslice.layout import Layout
 from wgslice.operators.binding import TensorDesc, check_descs
 from wgslice.operators.windows_arguments import Table, packed_windows
@@ -56,7 +56,7 @@ def checked_outputs(dtype: DType, out: list[Any], sizes: Table) -> list[Tensor]:
     return out
 
 
-def by_buffer(tensors: list[Tensor]) -> list[tuple[list[int], BoundLayout, Packing]]:
+def by_buffer(tensors: list[Tensor]) -> list[tuple[list[int], Binding, Packing]]:
     """Return the numbers of the tensors of each buffer, all of it that they reach, and their places in it."""
     if not tensors:
         return []
@@ -73,7 +73,7 @@ def by_buffer(tensors: list[Tensor]) -> list[tuple[list[int], BoundLayout, Packi
         kept = [number for number in numbers if tensors[number].size]
         low, stop = (int(lows[kept].min()), int(stops[kept].max())) if kept else (0, 0)
         memory, itemsize = tensors[numbers[0]].memory, tensors[numbers[0]].itemsize
-        whole = BoundLayout(memory, Layout.of((stop - low,), (1,), low), itemsize)
+        whole = Binding(memory, Layout.of((stop - low,), (1,), low), itemsize)
         found.append((numbers, whole, Packing(starts - low, strides, stop - low)))
     return found
 
@@ -103,7 +103,7 @@ def checked_windows(x: Tensor, windows: list[Any]) -> list[Tensor | NDArray[Any]
 
 def gathered(
     device: Device, dtype: DType, windows: list[Tensor | NDArray[Any]], sizes: Table
-) -> tuple[BoundLayout, Packing]:
+) -> tuple[Binding, Packing]:
     """Return one buffer with all windows, and their places in it.
 
     Tensors of one buffer stay where they are; others are copied into a new one.

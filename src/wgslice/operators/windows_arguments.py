@@ -24,7 +24,7 @@ from wgslice.arguments import (
 )
 from wgslice.dtypes import DType
 from wgslice.errors import WindowError, fitted, named
-from wgslice.gpu.recording import BoundLayout, Planning, plan_between
+from wgslice.gpu.recording import Binding, Planning, plan_between
 from wgslice.layout import Layout
 from wgslice.layout_rules import unsqueezed
 from wgslice.operators.binding import TensorDesc
@@ -108,7 +108,7 @@ def given_sizes(sizes: Any) -> tuple[int, ...] | Table:
     return integer_array("sizes", sizes) if are_per_window(sizes) else integers("sizes", sizes)
 
 
-def bound_offsets(offsets: Any, windows: AnyWindows) -> BoundLayout | None:
+def bound_offsets(offsets: Any, windows: AnyWindows) -> Binding | None:
     """Return the layout of offsets in a tensor, unless windows need none."""
     return offsets.bound_layout if isinstance(offsets, Placed) and windows.offsets is None else None
 

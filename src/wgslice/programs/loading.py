@@ -18,7 +18,7 @@ from wgslice.arguments import MAX_RANK
 from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named, public
 from wgslice.gpu.device import AnyDevice, Device, checked_device
-from wgslice.gpu.pipelines import Binding, Content, KernelCall
+from wgslice.gpu.pipelines import Content, KernelCall, MemoryRange
 from wgslice.gpu.protocols import Buffer, Place, Placeholder
 from wgslice.gpu.recording import check_fits
 from wgslice.gpu.sink import sink
@@ -221,7 +221,7 @@ class Loader:
             require(size <= limits.binding_nbytes, here, f"{size} bytes: at most {limits.binding_nbytes}")
             uses = [each for each, _, _ in bindings].count(index)
             require(type_ != "storage" or uses == 1, here, "a buffer is written, and bound twice")
-            bound.append(Binding(number, number, offset, size))
+            bound.append(MemoryRange(number, number, offset, size))
         module, constants = self.modules[pipeline["module"]], tuple(pipeline["constants"].items())
         call = KernelCall(module, pipeline["entryPoint"], constants, types, contents, tuple(bound), groups)
         file = self.document["modules"][pipeline["module"]]

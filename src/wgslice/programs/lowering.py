@@ -12,8 +12,8 @@ from wgslice.errors import CaptureRefused
 from wgslice.gpu.device import Device, is_elsewhere
 from wgslice.gpu.pipelines import KernelCall, kernel_call
 from wgslice.gpu.protocols import Buffer, Place, Placeholder
-from wgslice.gpu.recording import BoundCopy, BoundLayout, place
-from wgslice.gpu.sink import BoundPlan, ListedSubmission, ListedUpload, Listing, placeholder, with_scratch
+from wgslice.gpu.recording import Binding, Copy, place
+from wgslice.gpu.sink import ListedSubmission, ListedUpload, Listing, ReadyPlan, placeholder, with_scratch
 from wgslice.layout import Layout, whole_words
 from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.plans.plan import Plan
@@ -45,7 +45,7 @@ class Lowered(NamedTuple):
 
     steps: list[Step]
     contents: dict[Buffer, NDArray[np.uint8]]
-    recorded: list[BoundPlan]
+    recorded: list[ReadyPlan]
 
 
 def lowered(parameters: Sequence[Parameter], returned: Collection[Buffer], listing: Listing) -> Lowered:
@@ -57,7 +57,7 @@ def lowered(parameters: Sequence[Parameter], returned: Collection[Buffer], listi
 
 
 def lowered_plans(
-    parameters: Sequence[Parameter], returned: Collection[Buffer], recorded: Sequence[BoundPlan]
+    parameters: Sequence[Parameter], returned: Collection[Buffer], recorded: Sequence[ReadyPlan]
 ) -> list[Step]:
     """Lower plans to steps; own buffers whose zeros they rely on are cleared first, as are returned ones."""
     device, given = parameters[0].device, {parameter.buffer for parameter in parameters}
@@ -122,10 +122,10 @@ def isolated(parameters: Sequence[Parameter], steps: Sequence[Step]) -> list[Ste
             continue
         own[buffer] = placeholder(device, buffer.size)
         layout = Layout.of((len(extent),), (1,), extent.start)
-        given, copied = (BoundLayout(each, layout, 1) for each in (buffer, own[buffer]))
-        before += steps_of(device, *place(device.limits, BoundCopy(given, copied)))
+        given, copied = (Binding(each, layout, 1) for each in (buffer, own[buffer]))
+        before += steps_of(device, *place(device.limits, Copy(given, copied)))
         if buffer in written:
-            after += steps_of(device, *place(device.limits, BoundCopy(copied, given)))
+            after += steps_of(device, *place(device.limits, Copy(copied, given)))
     moved = [
         Step(command, [Place(own.get(buffer, buffer), base) for buffer, base in places])
         for command, places in steps
@@ -135,7 +135,7 @@ def isolated(parameters: Sequence[Parameter], steps: Sequence[Step]) -> list[Ste
 
 def replayed(
     device: Device, visible: set[Buffer], listing: Listing, contents: dict[Buffer, NDArray[np.uint8]]
-) -> Iterator[BoundPlan]:
+) -> Iterator[ReadyPlan]:
     """Yield the copies of each replay; uploads that never change become `contents` of constants.
 
     Callers may write `visible` buffers between two replays.
@@ -160,6 +160,6 @@ def replayed(
         content[: data.size] = data
         words, constant = (content.size // WORD_NBYTES,), placeholder(device, content.size)
         contents[constant] = content
-        source = BoundLayout(constant, Layout.packed(words), WORD_NBYTES)
-        target = BoundLayout(buffer, Layout.of(words, (1,), base // WORD_NBYTES), WORD_NBYTES)
-        yield BoundPlan(*place(device.limits, BoundCopy(source, target)))
+        source = Binding(constant, Layout.packed(words), WORD_NBYTES)
+        target = Binding(buffer, Layout.of(words, (1,), base // WORD_NBYTES), WORD_NBYTES)
+        yield ReadyPlan(*place(device.limits, Copy(source, target)))

@@ -10,7 +10,7 @@ from weakref import ref
 from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.gpu.pipelines import BoundCommand
+from wgslice.gpu.pipelines import ReadyCommand
 from wgslice.gpu.protocols import Buffer, Lease, given_out
 from wgslice.layout import Layout
 from wgslice.programs.parameters import Parameter, Slot, extent_of
@@ -37,7 +37,7 @@ class Result(NamedTuple):
 class Commands(NamedTuple):
     """Commands and results of a program with buffers; both name given buffers by their placeholders."""
 
-    listed: Sequence[BoundCommand]
+    listed: Sequence[ReadyCommand]
     has_copies: bool  # whether some are no dispatches
     results: Sequence[Result]
 

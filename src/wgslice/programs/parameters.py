@@ -13,7 +13,7 @@ from wgslice.gpu.protocols import Buffer, Place, Placeholder
 from wgslice.gpu.recording import check_fits
 from wgslice.gpu.sink import placeholder
 from wgslice.layout import Layout
-from wgslice.operators.binding import Binding, TensorDesc, buffer_and_offset
+from wgslice.operators.binding import Bindable, TensorDesc, buffer_and_offset
 from wgslice.plans.problem import rebase
 from wgslice.plans.profiles import Limits
 from wgslice.tensors.tensor import Tensor
@@ -60,7 +60,7 @@ class Parameter:
         """The placeholder."""
         return self.tensor.memory
 
-    def slot(self, binding: Binding) -> Slot:
+    def slot(self, binding: Bindable) -> Slot:
         """Return what a tensor, a buffer, or a buffer and its offset gives for it."""
         if isinstance(binding, Tensor):
             return self, Given(binding.layout, binding.dtype, 0, binding.writeable), binding.memory

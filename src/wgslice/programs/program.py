@@ -14,17 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.errors import fitted, named
-from wgslice.gpu.pipelines import Bound, BoundCommand, BoundDispatch, Command, KernelCall
+from wgslice.gpu.pipelines import Command, KernelCall, PreparedDispatch, ReadyCommand, ReadyDispatch
 from wgslice.gpu.protocols import Buffer, CommandEncoder, Place, Placeholder
 from wgslice.gpu.recording import (
-    BoundCopy,
+    Copy,
     Recorder,
     check_bound,
     checked_encoder,
     keep_for_caller,
     plan_and_bind,
 )
-from wgslice.gpu.sink import BoundPlan, Capturing, sink, using
+from wgslice.gpu.sink import Capturing, ReadyPlan, sink, using
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.explain import Explanation, Submission
 from wgslice.plans.copy import planned_without
@@ -56,7 +56,7 @@ Used: TypeAlias = Sequence[tuple[str, Buffer]]  # buffers that callers may hold,
 class Replay(NamedTuple):
     """A call of a program."""
 
-    commands: Sequence[BoundCommand]
+    commands: Sequence[ReadyCommand]
     used: Used
     results: Sequence[Tensor]  # in the order of the function's result
 
@@ -85,7 +85,7 @@ class Program:
         result: Any,
         steps: Sequence[Step],
         contents: Mapping[Buffer, NDArray[np.uint8]],
-        recorded: Sequence[BoundPlan] = (),
+        recorded: Sequence[ReadyPlan] = (),
         *,
         trusted: bool = True,
     ) -> None:
@@ -343,7 +343,7 @@ class Program:
         copies, results = [*replay.commands], [*replay.results]
         for number, parameter, tensor in targets:
             with named(parameter.name):
-                copy = BoundCopy(results[number].bound_layout, tensor.bound_layout)
+                copy = Copy(results[number].bound_layout, tensor.bound_layout)
                 copies += plan_and_bind(self.device, copy).commands
             results[number] = tensor
         return Replay(copies, used, results)
@@ -364,7 +364,7 @@ class Program:
         if commands.has_copies:
             listed = [
                 each
-                if isinstance(each, BoundDispatch)
+                if isinstance(each, ReadyDispatch)
                 else (each[0], [Place(buffers.get(buffer, buffer), base) for buffer, base in each[1]])
                 for each in listed
             ]
@@ -407,15 +407,15 @@ class Program:
         bound = own | given | {each: Place(buffer) for each, buffer in outputs.buffers.items()}
         # No reference to what is given: its placeholder stays.
         unbound = own | {each: Place(each, place.base) for each, place in given.items()}
-        listed: list[BoundCommand] = []
+        listed: list[ReadyCommand] = []
         for command, step in zip(self._commands, self._run, strict=True):
-            places = bound if isinstance(command, Bound) else unbound
+            places = bound if isinstance(command, PreparedDispatch) else unbound
             listed += self.device.pipelines.bind_all([command], [moved(each, places) for each in step.places])
         results = []
         for x in tensors_in("the result", self._result):
             buffer, base = moved(Place(x.memory), unbound)
             results.append(Result(buffer, x.dtype, x.layout.shifted(base // x.itemsize), x.writeable))
-        has_copies = not all(isinstance(command, Bound) for command in self._commands)
+        has_copies = not all(isinstance(command, PreparedDispatch) for command in self._commands)
         commands = Commands(listed, has_copies, results)
         outputs.keep(slots, commands)
         return commands

@@ -19,7 +19,7 @@ from wgslice.dtypes import AnyDType
 from wgslice.errors import fitted, named
 from wgslice.gpu.device import AnyDevice, Device, checked_device
 from wgslice.gpu.protocols import Buffer, Place
-from wgslice.gpu.recording import BoundCopy, BoundLayout, run_copy
+from wgslice.gpu.recording import Binding, Copy, run_copy
 from wgslice.gpu.sink import sink
 from wgslice.gpu.transfer import Readback
 from wgslice.layout import Layout
@@ -113,7 +113,7 @@ class Ring:
             for part, whole in zip(piece.target, tile.target, strict=True)
         ]
         layout = Layout.packed(tile.shape).select(within)
-        self.copy(self.upload(block, piece), BoundLayout(buffer, layout, itemsize, fresh=True))
+        self.copy(self.upload(block, piece), Binding(buffer, layout, itemsize, fresh=True))
         is_whole = piece is tile.pieces[-1]
         if is_whole:
             self.read_back(readback, buffer, prod(tile.shape) * itemsize)
@@ -128,19 +128,19 @@ class Ring:
         self.sent += 1
         return block
 
-    def upload(self, block: Block, piece: Piece) -> BoundLayout:
-        """Upload a piece; its bound layout has the dimensions of the target."""
+    def upload(self, block: Block, piece: Piece) -> Binding:
+        """Upload a piece; its binding has the dimensions of the target."""
         buffer = self.inputs[0]
         self.inputs.rotate(-1)
         sink().upload(self.device, buffer, block.data)
         if block.part is not None:
             release(block.part)
         layout = block.layout.select(piece.within)
-        return BoundLayout(buffer, layout, self.source.dtype.itemsize, fresh=True)
+        return Binding(buffer, layout, self.source.dtype.itemsize, fresh=True)
 
-    def copy(self, source: BoundLayout, target: BoundLayout) -> None:
+    def copy(self, source: Binding, target: Binding) -> None:
         """Copy a piece on the GPU."""
-        run_copy(self.device, BoundCopy(source, target))
+        run_copy(self.device, Copy(source, target))
 
     def read_back(self, readback: Readback, buffer: Buffer, nbytes: int) -> None:
         """Begin the readback of a tile."""

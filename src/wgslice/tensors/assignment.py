@@ -13,7 +13,7 @@ from wgslice.arguments import MAX_CACHED_VALUES
 from wgslice.dialects.advanced import AdvancedSelection, any_index
 from wgslice.dialects.basic import Selection
 from wgslice.gpu.protocols import CommandEncoder
-from wgslice.gpu.recording import BoundCopy, BoundLayout, planned_anew, run_copy
+from wgslice.gpu.recording import Binding, Copy, planned_anew, run_copy
 from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
 from wgslice.layout_rules import broadcast, once, without_leading_ones
@@ -116,7 +116,7 @@ def assigned_in_turn(
     if copy is None:
         return False
     target = x.bound_layout._replace(layout=copy.written)
-    run_copy(x.device, BoundCopy(source, target, copy.planner, planning=planned_anew), encoder)
+    run_copy(x.device, Copy(source, target, copy.planner, planning=planned_anew), encoder)
     return True
 
 
@@ -159,9 +159,7 @@ def copy_where(
 cached_masked_copy = lru_cache(maxsize=MAX_SELECTIONS)(masked_copy_at_once)
 
 
-def written_where(
-    x: Placed, mask: BoundLayout, source: BoundLayout, encoder: CommandEncoder | None = None
-) -> bool:
+def written_where(x: Placed, mask: Binding, source: Binding, encoder: CommandEncoder | None = None) -> bool:
     """Copy where a mask, which broadcasts to the source's sizes, is true; return False if no kernel can."""
     check_input(x.device, "mask", mask.buffer)
     mask, source = apart(x, mask), apart(x, source)
@@ -169,17 +167,17 @@ def written_where(
         mask, source = in_words(x, mask, source)
     copy = cached_masked_copy(mask.layout.sizes, x.layout, source.layout, x.device.limits)
     if copy is not None:
-        bound = BoundCopy(source, x.bound_layout, copy.planner, mask, cached_plan)
+        bound = Copy(source, x.bound_layout, copy.planner, mask, cached_plan)
         run_copy(x.device, bound, encoder)
     return copy is not None
 
 
-def apart(x: Placed, side: BoundLayout) -> BoundLayout:
+def apart(x: Placed, side: Binding) -> Binding:
     """Return a side of a copy into a tensor; one in its buffer is copied before, each element once."""
     return packed_once(x, side) if side.buffer is x.memory else side
 
 
-def in_words(x: Placed, mask: BoundLayout, source: BoundLayout) -> tuple[BoundLayout, BoundLayout]:
+def in_words(x: Placed, mask: Binding, source: Binding) -> tuple[Binding, Binding]:
     """Return mask and source with layouts by which kernels write whole words of sub-word elements."""
     rows = x.ndim
     while rows and mask.layout.sizes[rows - 1] == 1:

@@ -18,8 +18,8 @@ from wgslice.dtypes import DType
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Buffer, CommandEncoder
 from wgslice.gpu.recording import (
-    BoundCopy,
-    BoundLayout,
+    Binding,
+    Copy,
     Planning,
     Recorder,
     plan_between,
@@ -119,7 +119,7 @@ def gather(
 def run_indexed(
     x: Placed,
     selection: AdvancedSelection,
-    other: BoundLayout,
+    other: Binding,
     *,
     reads: bool,
     disjoint: bool = False,
@@ -142,7 +142,7 @@ def run_indexed(
     source, target = (x.bound_layout, other) if reads else (other, x.bound_layout)
     bound = source._replace(layout=copy.read), target._replace(layout=copy.written)
     offsets = holders[0].bound_layout if holders else None
-    run_copy(x.device, BoundCopy(*bound, copy.planner, offsets, planning), encoder)
+    run_copy(x.device, Copy(*bound, copy.planner, offsets, planning), encoder)
     return True
 
 
@@ -161,8 +161,8 @@ def shared_holders(selection: AdvancedSelection) -> list[Placed] | None:
 def run_windows(
     device: Device,
     found: IndexedWindows,
-    source: BoundLayout,
-    target: BoundLayout,
+    source: Binding,
+    target: Binding,
     encoder: CommandEncoder | None = None,
 ) -> None:
     """Copy windows between two buffers in one submission; indices of several dtypes become int64 before."""
@@ -174,7 +174,7 @@ def run_windows(
     for numbers in found.pieces(device.limits, table.itemsize):
         copy, rows = found.copy_of(numbers, dtype), table.layout.select([numbers, range(found.rank)])
         sides = source._replace(layout=copy.read), target._replace(layout=copy.written)
-        recorder.copy(BoundCopy(*sides, copy.planner, table._replace(layout=rows), planned_anew))
+        recorder.copy(Copy(*sides, copy.planner, table._replace(layout=rows), planned_anew))
     recorder.submit()
 
 
@@ -190,9 +190,9 @@ def dtype_of_indices(found: IndexedWindows) -> DType:
 def table_of(
     recorder: Recorder,
     found: IndexedWindows,
-    columns: list[BoundLayout],
+    columns: list[Binding],
     written: Buffer,
-) -> BoundLayout:
+) -> Binding:
     """Return the start of each window as `(B, rank)`, a view of the indices or a copy on the GPU."""
     itemsize = columns[0].itemsize
     repeated = [broadcast(column.layout, found.shape) for column in columns]
@@ -200,23 +200,23 @@ def table_of(
         as_table = reshaped(repeated[0], (found.count, 1))
         if as_table is not None:
             return columns[0]._replace(layout=as_table)
-    made = BoundLayout.packed(recorder.device, (*found.shape, found.rank), itemsize)
+    made = Binding.packed(recorder.device, (*found.shape, found.rank), itemsize)
     whole = [range(size) for size in found.shape]
     if len(columns) < found.rank:  # windows begin at 0 in the other dimensions
         others = made.layout.select([*whole, range(len(columns), found.rank)])
         zero = uploaded(recorder.device, np.zeros(1, f"u{itemsize}"))
         repeated_zero = broadcast(zero.layout, others.sizes)
         assert repeated_zero is not None
-        copy = BoundCopy(zero._replace(layout=repeated_zero), made._replace(layout=others), plan_indices)
+        copy = Copy(zero._replace(layout=repeated_zero), made._replace(layout=others), plan_indices)
         recorder.copy(copy)
     for number, (column, layout) in enumerate(zip(columns, repeated, strict=True)):
         assert layout is not None  # found.shape is the broadcast shape
         target = made._replace(layout=made.layout.select([*whole, number]))
-        recorder.copy(BoundCopy(column._replace(layout=layout), target, plan_indices))
+        recorder.copy(Copy(column._replace(layout=layout), target, plan_indices))
     return made._replace(layout=Layout.packed((found.count, found.rank)))
 
 
-def operand_of(device: Device, places: Any, dtype: DType) -> BoundLayout:
+def operand_of(device: Device, places: Any, dtype: DType) -> Binding:
     """Return the indices of a dimension on the GPU, in a dtype."""
     if not isinstance(places, DeviceIndices):
         return uploaded(device, places.astype(dtype))
@@ -242,7 +242,7 @@ def as_int64(indices: Placed) -> Placed:
     assert isinstance(selection, AdvancedSelection)
     gather(Placed(device, table.buffer, INT64, table.layout), selection, result)
     source, target = (each._replace(layout=each.layout.select([*whole, low])) for each in (given, made))
-    run_copy(device, BoundCopy(source, target, plan_indices))
+    run_copy(device, Copy(source, target, plan_indices))
     return result
 
 
@@ -251,11 +251,11 @@ def plan_indices(source: Layout, target: Layout, itemsize: int, context: PlanCon
     return replace(plan_copy(source, target, itemsize, context), name="copy of indices")
 
 
-def bytes_of(tensor: Placed) -> BoundLayout:
+def bytes_of(tensor: Placed) -> Binding:
     """Return a tensor as bytes, with the bytes of an element as an additional last dimension."""
     layout, width = tensor.layout, tensor.dtype.itemsize
     strides = [*(stride * width for stride in layout.strides), 1]
-    return BoundLayout(tensor.memory, Layout.of([*layout.sizes, width], strides, layout.offset * width), 1)
+    return Binding(tensor.memory, Layout.of([*layout.sizes, width], strides, layout.offset * width), 1)
 
 
 def scatter(
@@ -291,9 +291,7 @@ def scatter(
     run_windows(x.device, found, source, x.bound_layout, encoder)
 
 
-def in_rows(
-    x: Placed, selection: AdvancedSelection, value: Placed | NDArray[Any], layout: Layout
-) -> BoundLayout:
+def in_rows(x: Placed, selection: AdvancedSelection, value: Placed | NDArray[Any], layout: Layout) -> Binding:
     """Return a value broadcast by a layout; sub-word elements are repeated in memory along selected rows."""
     first = selection.position + len(selection.indices_shape)  # dimension of the rows
     row = layout.sizes[first:]
@@ -307,8 +305,8 @@ def in_rows(
     return source if whole else packed_once(x, source, first)
 
 
-def on_device(x: Placed, value: Placed | NDArray[Any]) -> BoundLayout:
-    """Return the bound layout of a tensor, or of an array uploaded to the device of `x`."""
+def on_device(x: Placed, value: Placed | NDArray[Any]) -> Binding:
+    """Return the binding of a tensor, or of an array uploaded to the device of `x`."""
     return value.bound_layout if isinstance(value, Placed) else uploaded(x.device, value)
 
 
@@ -335,7 +333,7 @@ def assigned(given: Layout, selection: AdvancedSelection) -> Layout:
     )
 
 
-def packed_once(x: Placed, source: BoundLayout, dimensions: int | None = None) -> BoundLayout:
+def packed_once(x: Placed, source: Binding, dimensions: int | None = None) -> Binding:
     """Copy a source to a new buffer, without repetitions in the first `dimensions`, and repeat it there."""
     copied = packed(x, source._replace(layout=once(source.layout, dimensions)))
     repeated = broadcast(copied.layout, source.layout.sizes)
@@ -343,8 +341,8 @@ def packed_once(x: Placed, source: BoundLayout, dimensions: int | None = None) -
     return copied._replace(layout=repeated)
 
 
-def packed(x: Placed, source: BoundLayout) -> BoundLayout:
+def packed(x: Placed, source: Binding) -> Binding:
     """Copy a source to a new packed buffer on the GPU, without waiting for it."""
-    made = BoundLayout.packed(x.device, source.layout.sizes, source.itemsize)
-    run_copy(x.device, BoundCopy(source, made))
+    made = Binding.packed(x.device, source.layout.sizes, source.itemsize)
+    run_copy(x.device, Copy(source, made))
     return made

@@ -24,7 +24,7 @@ from wgslice.docstrings import (
 )
 from wgslice.dtypes import DType, view_dtype
 from wgslice.errors import ComputationRefused, fitted, named, public
-from wgslice.gpu.recording import BoundCopy, BoundLayout, run_copy
+from wgslice.gpu.recording import Binding, Copy, run_copy
 from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
 from wgslice.layout_rules import (
@@ -389,8 +389,8 @@ def packed_copy(tensor: SomePlaced, layout: Layout | None = None) -> SomePlaced:
     """Copy a tensor on the GPU, packed, into a new one; `layout` is another one of the new elements."""
     device, packed = tensor.device, packed_layout(tensor.shape)
     memory = sink().reused_buffer(device, tensor.nbytes)
-    made = BoundLayout(memory, packed, tensor.itemsize, fresh=True)
-    run_copy(device, BoundCopy(tensor.bound_layout, made))
+    made = Binding(memory, packed, tensor.itemsize, fresh=True)
+    run_copy(device, Copy(tensor.bound_layout, made))
     return type(tensor)(device, memory, tensor.dtype, layout or packed)
 
 

@@ -14,7 +14,7 @@ from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import named, public
 from wgslice.gpu.device import Device, check_usable
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, Place, given_out, is_given_out
-from wgslice.gpu.recording import BoundCopy, BoundLayout, Recorder, check_given, check_still_alive, run_copy
+from wgslice.gpu.recording import Binding, Copy, Recorder, check_given, check_still_alive, run_copy
 from wgslice.gpu.sink import sink
 from wgslice.gpu.transfer import ArrayPromise, begin_download, download
 from wgslice.layout import Layout, check_disjoint
@@ -135,15 +135,15 @@ class Placed:
         return Flags(*contiguous, self.base is None, self.writeable)
 
     @property
-    def bound_layout(self) -> BoundLayout:
+    def bound_layout(self) -> Binding:
         """The tensor as a side of a copy."""
-        return BoundLayout(self.memory, self.layout, self.dtype.itemsize)
+        return Binding(self.memory, self.layout, self.dtype.itemsize)
 
 
 SomePlaced = TypeVar("SomePlaced", bound=Placed)
 
 
-def uploaded(device: Device, array: NDArray[Any]) -> BoundLayout:
+def uploaded(device: Device, array: NDArray[Any]) -> Binding:
     """Return an array in a buffer of a device that the next submission reads, and that is never written."""
     if 0 < array.nbytes <= MAX_CONSTANT_NBYTES:
         buffer = sink().constant(device, array)
@@ -151,7 +151,7 @@ def uploaded(device: Device, array: NDArray[Any]) -> BoundLayout:
         data = np.ascontiguousarray(array)
         buffer = sink().reused_buffer(device, data.nbytes)
         sink().upload(device, buffer, data.reshape(-1).view(np.uint8))
-    return BoundLayout(buffer, Layout.packed(array.shape), array.itemsize, fresh=True)
+    return Binding(buffer, Layout.packed(array.shape), array.itemsize, fresh=True)
 
 
 def viewed(
@@ -257,9 +257,9 @@ def packed_bytes(tensor: Placed) -> tuple[Place, CommandEncoder | None]:
         check_usable(device, tensor.memory)
         check_still_alive(device, tensor.memory)
         return Place(tensor.memory, tensor.offset), None
-    packed = BoundLayout.packed(device, tensor.shape, tensor.itemsize)
+    packed = Binding.packed(device, tensor.shape, tensor.itemsize)
     recorder = Recorder(device)
-    recorder.copy(BoundCopy(tensor.bound_layout, packed))
+    recorder.copy(Copy(tensor.bound_layout, packed))
     return Place(packed.buffer), recorder.end()
 
 
@@ -344,7 +344,7 @@ def write(target: Placed, value: Placed | NDArray[Any], encoder: CommandEncoder 
         check_sides(target, value)
     elif isinstance(value, Placed):
         read = value.bound_layout._replace(layout=source)
-        run_copy(target.device, BoundCopy(read, target.bound_layout), encoder)
+        run_copy(target.device, Copy(read, target.bound_layout), encoder)
     elif value.size == 1:
         fill(target, value.reshape(1))
     else:
@@ -376,7 +376,7 @@ def write_array(target: Placed, source: Layout, array: NDArray[Any]) -> None:
         sink().upload(target.device, target.memory, data, target.offset)
         return
     made = uploaded(target.device, array)._replace(layout=source)
-    run_copy(target.device, BoundCopy(made, target.bound_layout))
+    run_copy(target.device, Copy(made, target.bound_layout))
 
 
 def fill(target: Placed, element: NDArray[Any]) -> None:
@@ -385,8 +385,8 @@ def fill(target: Placed, element: NDArray[Any]) -> None:
     buffer = sink().constant(target.device, element, pattern_size(parts))
     recorder = Recorder(target.device)
     for source, layout in parts:
-        repeats = BoundLayout(buffer, source, element.itemsize, fresh=True)
-        recorder.copy(BoundCopy(repeats, target.bound_layout._replace(layout=layout)))
+        repeats = Binding(buffer, source, element.itemsize, fresh=True)
+        recorder.copy(Copy(repeats, target.bound_layout._replace(layout=layout)))
     recorder.submit()
 
 

@@ -10,8 +10,8 @@ from weakref import WeakSet
 
 from wgslice.errors import LOST, DeviceLostError, ErrorTexts, TranslatedErrors
 from wgslice.gpu.protocols import (
-    BoundRange,
     Buffer,
+    BufferRange,
     BufferUsage,
     BytesCopy,
     GPUDevice,
@@ -165,7 +165,7 @@ class WebGPU:
         """Make a module of WGSL, with all run-time checks."""
         return wgpu_device.create_shader_module(label=label, code=code)
 
-    def make_bind_group(self, wgpu_device: Any, layout: Any, ranges: Sequence[BoundRange]) -> Any:
+    def make_bind_group(self, wgpu_device: Any, layout: Any, ranges: Sequence[BufferRange]) -> Any:
         """Make a bind group of buffers."""
         entries = [
             {

@@ -26,7 +26,7 @@ from weakref import ref
 
 from wgslice.errors import LOST, DeviceLostError
 from wgslice.gpu.hosts.webgpu import BACKENDS, IsLost, Pending, WebGPU
-from wgslice.gpu.protocols import BoundRange, Buffer, BytesCopy, Place, Region, StandIn, TexelRows, handle_of
+from wgslice.gpu.protocols import Buffer, BufferRange, BytesCopy, Place, Region, StandIn, TexelRows, handle_of
 from wgslice.plans.proofs import Checks
 from wgslice.plans.steps import BufferCopies
 
@@ -138,7 +138,7 @@ class WgpuNative(WebGPU):
         )
         return self._wgpu_native.GPUShaderModule(label, handle, wgpu_device)
 
-    def make_bind_group(self, wgpu_device: Any, layout: Any, ranges: Sequence[BoundRange]) -> Any:
+    def make_bind_group(self, wgpu_device: Any, layout: Any, ranges: Sequence[BufferRange]) -> Any:
         """Make a bind group of buffers (8.8, 26)."""
         null = self.ffi.NULL
         entries = [
