@@ -116,10 +116,7 @@ def copy_project(folder: Path, mutant: Mutant | None = None) -> None:
     if file:
         (folder / file).write_text(text, "utf-8")
     shutil.copytree(folder / "src", folder / "package")
-    if file.endswith(".wgsl"):
-        link = [sys.executable, str(folder / "wgsl" / "link.py")]
-        subprocess.run(link, env=environment(folder), check=True)
-    shutil.copytree(folder / "wgsl" / "modules", folder / "package" / "wgslice" / "wgsl")
+    shutil.copytree(folder / "wgsl", folder / "package" / "wgslice" / "wgsl")
 
 
 def pytest_configure() -> None:

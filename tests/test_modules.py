@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from changed_modules import check_clamped, clamp, clamped_module, storage_arrays, uses
+from helpers import run_python
 from reference.indexed import index_kernels
 from reference.plans import copy_kernels
 from reference.sized import sized_kernels
@@ -15,10 +17,10 @@ from reference.windows import window_kernels
 from test_kernels import CONDITIONS
 
 from wgsl import link
-from wgslice.plans.kernels import INSERTING, LAST_WRITERS, OF_INDICES, OF_WINDOWS, SCATTERING, UNITS, Kernel
+from wgslice.plans.kernels import INSERTING, LAST_WRITERS, OF_INDICES, OF_WINDOWS, SCATTERING, Kernel
 from wgslice.plans.profiles import MAX_PIXEL_BLOCKS, PIXEL_BLOCKS
 from wgslice.plans.steps import GRIDS
-from wgslice.shaders import entry_point, kernel_module
+from wgslice.shaders import about, entry_point, kernel_module, module_text
 
 
 def texts(folder: Path) -> dict[str, str]:
@@ -50,15 +52,34 @@ def test_enum_files_entry_points_and_references_have_one_name() -> None:
     assert {*CONDITIONS, *window_kernels, *index_kernels, *sized_kernels} == set(Kernel)
     for kernel in Kernel:
         assert kernel.name == kernel.value.upper()
-        assert entry_point(kernel) == (UNITS[kernel][0] if kernel in UNITS else kernel.value)
+        assert entry_point(kernel) == link.VARIANTS.get(kernel.value, (kernel.value,))[0]
         assert ENTRY_POINT.findall(TEXTS[entry_point(kernel)]) == [entry_point(kernel)]
         assert ENTRY_POINT.findall(kernel_module(kernel)) == [entry_point(kernel)]
         assert implementations[kernel].__name__ == kernel.value
 
 
 def test_modules_are_what_the_linker_makes_of_the_files() -> None:
-    changed = "python wgsl/link.py has not run since a file in wgsl/ changed"
-    assert {f"{name}.wgsl": text for name, text in texts(link.MODULES).items()} == link.modules(), changed
+    """Of a wheel they were linked when it was built, and of a checkout at their first use."""
+    modules = link.modules()
+    assert {name: module_text(name) for name in modules} == modules
+    assert {name: about(name) for name in modules} == {name: link.about(name) for name in modules}
+
+
+def test_shared_files_are_listed_and_declare_each_name_once() -> None:
+    assert set(link.SHARED) == set(SHARED)
+    counts = Counter(name for file in SHARED for name in link.declarations(f"shared/{file}"))
+    assert [name for name, count in counts.items() if count > 1] == []
+
+
+def test_an_edited_source_is_what_runs(tmp_path: Path) -> None:
+    """A checkout has no linked module: each process links the sources that it finds."""
+    assert not list(link.SOURCES.rglob("modules.json"))
+    copy = tmp_path / "wgsl"
+    shutil.copytree(link.SOURCES, copy)
+    edited = copy / "shared" / "words.wgsl"
+    edited.write_text(edited.read_text("utf-8").replace("fn write_subword(", "// edited\nfn write_subword("))
+    code = "import link; print(link.linked('scatter_subword').count('// edited'))"
+    assert run_python(code, cwd=copy).stdout == "1\n"
 
 
 def test_every_shared_declaration_has_several_users() -> None:

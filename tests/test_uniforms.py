@@ -15,17 +15,10 @@ from hypothesis import strategies as st
 from planning import USUAL, constants_of, only_dispatch, planned_copy, preferring
 
 from bench.probes import probes
+from wgslice.gpu.adapter import MIN_LIMITS
 from wgslice.layout import Layout
 from wgslice.plans.kernels import OF_INDICES, OF_SIZED_WINDOWS, OF_WINDOWS, Kernel
-from wgslice.shaders import (
-    copy_dtype,
-    divider,
-    indexed_dtype,
-    kernel_module,
-    sized_dtype,
-    uniform_block,
-    windows_dtype,
-)
+from wgslice.shaders import block_dtype, divider, kernel_module, uniform_block
 
 Placed: TypeAlias = tuple[np.dtype[Any], int, int]  # a type, the bytes it takes, and its alignment
 
@@ -55,11 +48,13 @@ def placed(type_: Type) -> Placed:
 
 @pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
 def test_the_wgsl_struct_is_the_hosts_dtype(kernel: Kernel) -> None:
-    name, host = ("Windows", windows_dtype) if kernel in OF_WINDOWS else ("Copy", copy_dtype)
+    name = "Windows" if kernel in OF_WINDOWS else "Copy"
     if kernel in OF_INDICES:
-        name, host = "Indexed", indexed_dtype
+        name = "Indexed"
     if kernel in OF_SIZED_WINDOWS:
-        name, host = "Sized", sized_dtype
+        name = "Sized"
+    host = block_dtype(name)
+    assert host.itemsize <= MIN_LIMITS["max-uniform-buffer-binding-size"]
     struct, nbytes, _ = placed(Translator(kernel_module(kernel)).types[name])
     fields, of_host = dict(struct.fields or {}), dict(host.fields or {})
     if kernel is Kernel.SLICE1:  # which sees the first of them, those of any copy, and of a dimension
@@ -99,7 +94,7 @@ def test_dividing_by_multiplication_is_exact(divisor: int, n: int) -> None:
 def test_a_uniform_block_holds_the_step() -> None:
     profile = preferring(replace(USUAL.profile, least_pieces=1), Kernel.ROWS, paired=False)
     step = only_dispatch(planned_copy(profile, Layout.of((5, 7), (-8, 1), 41), Layout.of((5, 7), (9, 1), 3)))
-    block = np.frombuffer(uniform_block(step), copy_dtype)[0]
+    block = np.frombuffer(uniform_block(step), block_dtype("Copy"))[0]
     dimensions = block["dimensions"]
     assert dimensions["size"].tolist() == [5, 7, 0, 0, 0, 0, 0, 0]
     assert dimensions["source_stride"].tolist()[:2] == [2**32 - 8, 1]
@@ -121,7 +116,7 @@ def test_a_uniform_block_holds_the_tiles() -> None:
     step = only_dispatch(
         planned_copy(preferring(USUAL.profile, Kernel.WORD_GRID), Layout.of((70, 600), (700, 3)))
     )
-    block = np.frombuffer(uniform_block(step), copy_dtype)[0]
+    block = np.frombuffer(uniform_block(step), block_dtype("Copy"))[0]
     assert (block["count"], block["pieces"], block["row_tiles"]) == (90, 5, 18)
     assert divider(5) == (block["pieces_multiplier"], block["pieces_shift"])
     assert divider(18) == (block["row_tiles_multiplier"], block["row_tiles_shift"])

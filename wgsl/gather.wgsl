@@ -7,6 +7,7 @@
 
 override ahead: u32 = 0u; // dimensions up to the next row in memory, loaded too for a CPU's cache; 0 for none
 
+@group(0) @binding(0) var<uniform> copy: Indexed;
 @group(0) @binding(1) var<storage, read> source_units: array<Unit>;
 @group(0) @binding(2) var<storage, read_write> target_units: array<Unit>;
 

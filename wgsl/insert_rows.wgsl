@@ -10,6 +10,8 @@
 // Needs disjoint windows, or winners, and bindings of whole blocks; where no row is clipped and pieces are contiguous,
 // at least max(each, 1) whole blocks in each row, at any alignment.
 
+@group(0) @binding(0) var<uniform> copy: Windows;
+
 override element_bytes: u32 = 4u; // bytes per element, kept in order in a reversed row: 1, 2, 4, 8 or 16
 override clipped: bool = true;    // whether some row is not written, or in part, or has fewer whole blocks than a piece
 

@@ -6,6 +6,8 @@
 // Sub-word elements share words with other invocations or with bytes outside all windows, so the target is atomic: an
 // invocation writes only the bits of its own element.
 
+@group(0) @binding(0) var<uniform> copy: Windows;
+
 override element_bytes: u32 = 4u; // bytes per element: 1, 2, 4, 8 or 16
 
 @compute @workgroup_size(workgroup_size)

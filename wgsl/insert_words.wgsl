@@ -12,6 +12,8 @@
 // Needs disjoint windows, or winners, and striped pieces; with rows that overlap in part, insert_rows has written the
 // whole blocks before.
 
+@group(0) @binding(0) var<uniform> copy: Windows;
+
 override element_bytes: u32 = 4u; // bytes per element, kept in order in a reversed row: 1, 2, 4, 8 or 16
 override ends: bool = false;      // whether insert_rows has written the whole blocks
 

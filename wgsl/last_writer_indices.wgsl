@@ -5,6 +5,7 @@
 //
 // Winners of elements that no index names stay 0.
 
+@group(0) @binding(0) var<uniform> copy: Indexed;
 @group(0) @binding(2) var<storage, read_write> new_winners: array<atomic<u32>>;
 
 @compute @workgroup_size(workgroup_size)

@@ -8,6 +8,7 @@
 // The last writer of a byte is the later of two windows: the winner of its block and the winner of its index.
 // Numbers of windows start at a base (see last_writer_windows).
 
+@group(0) @binding(0) var<uniform> copy: Windows;
 @group(0) @binding(2) var<storage, read_write> new_winners: array<atomic<u32>>;
 
 @compute @workgroup_size(workgroup_size)

@@ -5,6 +5,7 @@
 //
 // Numbers of windows start at a base above all earlier winners, so that the buffer need not be cleared.
 
+@group(0) @binding(0) var<uniform> copy: Windows;
 @group(0) @binding(2) var<storage, read_write> new_winners: array<atomic<u32>>;
 
 @compute @workgroup_size(workgroup_size)

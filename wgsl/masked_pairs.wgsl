@@ -9,6 +9,7 @@
 
 alias Unit = vec2<u32>;
 
+@group(0) @binding(0) var<uniform> copy: Indexed;
 @group(0) @binding(1) var<storage, read> source_units: array<Unit>;
 @group(0) @binding(2) var<storage, read_write> target_units: array<Unit>;
 

@@ -10,6 +10,7 @@
 
 override element_bytes: u32 = 1u; // bytes per element: 1 or 2
 
+@group(0) @binding(0) var<uniform> copy: Indexed;
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
 // A mask of the bits of a word whose elements, the first of them element `ahead`, are true in the mask.

@@ -9,6 +9,8 @@
 // A row is the last two dimensions, pixels and channels, or the last three, with repeats between them. It is contiguous
 // in the target, or in each plane of it, or strided: then no two rows share a block.
 
+@group(0) @binding(0) var<uniform> copy: Copy;
+
 override element_bytes: u32 = 1u; // bytes per element: 1 or 2
 override channels: u32 = 3u;      // elements per pixel: 1 to 4
 override target_step: u32 = 3u;   // elements between pixels in the target: `channels`, or more where they are strided

@@ -5,6 +5,8 @@
 // Needs target strides in descending order, each larger than the extent of all dimensions after it, the last one 1, and
 // bindings of whole blocks.
 
+@group(0) @binding(0) var<uniform> copy: Copy;
+
 @compute @workgroup_size(workgroup_size)
 fn row_ends(own: Invocation) {
     let piece = find_piece(invocation_number(own.group, own.groups, own.index), copy.count);

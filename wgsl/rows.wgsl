@@ -5,6 +5,7 @@
 
 override element_bytes: u32 = 4u; // bytes per element: 4 or 8
 
+@group(0) @binding(0) var<uniform> copy: Copy;
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
 // Reads an element; the second word of a 4-byte element is 0.

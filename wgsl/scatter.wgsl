@@ -7,7 +7,9 @@
 
 override element_bytes: u32 = 4u; // bytes per element: 4, 8 or 16
 
+@group(0) @binding(0) var<uniform> copy: Indexed;
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
+@group(0) @binding(4) var<storage, read> winners: array<u32>; // for each element, 1 + number of its last index
 
 @compute @workgroup_size(workgroup_size)
 fn scatter(own: Invocation) {

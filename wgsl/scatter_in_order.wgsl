@@ -6,6 +6,7 @@
 
 override element_bytes: u32 = 4u; // bytes per element: 1, 2, 4, 8 or 16
 
+@group(0) @binding(0) var<uniform> copy: Indexed;
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
 @compute @workgroup_size(workgroup_size)

@@ -6,6 +6,9 @@
 // writes only the bits of its own elements; of equal indices, one value stays. Needs striped pieces: contiguous ones
 // repeat elements, and invocations that write the same bits take turns.
 
+@group(0) @binding(0) var<uniform> copy: Indexed;
+@group(0) @binding(4) var<storage, read> winners: array<u32>; // for each element, 1 + number of its last index
+
 override element_bytes: u32 = 1u; // bytes per element: 1 or 2
 
 @compute @workgroup_size(workgroup_size)

@@ -4,6 +4,8 @@
 //
 //   workgroup g, invocation i  ->  `units` blocks of tile g of a plane (see Tile); column 0 is a row's first whole one
 
+@group(0) @binding(0) var<uniform> copy: Copy;
+
 override distance: u32 = 1u; // absolute source stride of a row: 1, 2 or 4 elements
 
 const units: u32 = 4u; // blocks per invocation, all loaded before the first store

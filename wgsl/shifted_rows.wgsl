@@ -7,6 +7,8 @@
 // Writes whole blocks only; row_ends writes the blocks that rows share. Needs a last target stride of 1, at least
 // max(each, 1) whole blocks in each row at any alignment, and bindings of whole blocks.
 
+@group(0) @binding(0) var<uniform> copy: Copy;
+
 override distance: u32 = 1u; // absolute source stride of a row: 1, 2 or 4 elements
 
 // Copies consecutive blocks at a distance of 1. Each source block is loaded once: a target block uses it second, the

@@ -5,6 +5,8 @@
 // Words are shared with other runs or with bytes outside all windows, so the target is atomic: an invocation writes
 // only the bytes of its own run. sized_windows has written all other words before.
 
+@group(0) @binding(0) var<uniform> copy: Sized;
+
 override element_bytes: u32 = 1u; // bytes per element: 1 or 2
 
 @compute @workgroup_size(workgroup_size)

@@ -8,6 +8,8 @@
 // An invocation owns whole blocks inside of a run, and shares the first and the last with other runs or with bytes
 // outside all windows: it writes words of these. Words that runs of a dispatch may share are left to sized_ends.
 
+@group(0) @binding(0) var<uniform> copy: Sized;
+
 const PIECES: u32 = 1u;     // column: divisor, pieces per unit
 const EACH: u32 = 4u;       // column: blocks per piece
 const UNITS: u32 = 5u;      // column: divisor, units per run

@@ -13,6 +13,7 @@ override element_bytes: u32 = 1u;  // bytes per element: 1 or 2
 override runs_per_word: u32 = 1u;  // runs that a word overlaps, at most
 override single: bool = false;     // whether a run is one element, within one word of the source
 
+@group(0) @binding(0) var<uniform> copy: Copy;
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
 // The runs of a row, in bytes.

@@ -9,6 +9,7 @@
 override element_bytes: u32 = 4u; // bytes per element: 4, 8 or 16
 override each: u32 = 16u;         // elements per tile side
 
+@group(0) @binding(0) var<uniform> copy: Copy;
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
 // Words of a tile, padded by one column so that neither order has bank conflicts. Named, because naga 29 panics at an

@@ -5,6 +5,7 @@
 // A unit is one element. Each kernel's module begins with its type, `alias Unit = u32;`, vec2<u32> or vec4<u32>, and
 // the units per invocation, `const units: u32 = 8u;`.
 
+@group(0) @binding(0) var<uniform> copy: Copy;
 @group(0) @binding(1) var<storage, read> source_units: array<Unit>;
 @group(0) @binding(2) var<storage, read_write> target_units: array<Unit>;
 

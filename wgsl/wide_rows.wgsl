@@ -3,6 +3,7 @@
 //   invocation n  ->  piece n % pieces of row n / pieces
 //   piece         ->  `each` elements of the row, blocked or striped (see Piece)
 
+@group(0) @binding(0) var<uniform> copy: Copy;
 @group(0) @binding(1) var<storage, read> source_vectors: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read_write> target_vectors: array<vec4<u32>>;
 

@@ -14,6 +14,7 @@ override element_bytes: u32 = 4u; // bytes per element: 1, 2, 4, 8 or 16
 override side: u32 = 32u;         // elements per tile side
 override row_step: u32 = 1u;      // source elements per row: 1, 2 or 4
 
+@group(0) @binding(0) var<uniform> copy: Copy;
 @group(0) @binding(1) var<storage, read> source_vectors: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read_write> target_vectors: array<vec4<u32>>;
 

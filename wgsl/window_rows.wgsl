@@ -14,6 +14,8 @@
 // Of an input beyond the largest binding, each dispatch has a part, and takes the rows that begin in its first
 // `segment` bytes; the part has these rows as a whole.
 
+@group(0) @binding(0) var<uniform> copy: Windows;
+
 override element_bytes: u32 = 4u; // bytes per element, kept in order in a reversed row: 1, 2, 4, 8 or 16
 override filled: bool = true;     // whether some window extends outside of the input
 override unaligned: bool = true;  // whether some row begins or ends inside a block

@@ -9,6 +9,7 @@
 
 override element_bytes: u32 = 1u; // bytes per element: 1 or 2
 
+@group(0) @binding(0) var<uniform> copy: Windows;
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
 // The last two dimensions of windows; a row spans both.

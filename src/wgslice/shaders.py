@@ -2,39 +2,62 @@
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Callable, Sequence
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
 from wgslice.packaged import packaged_text
 from wgslice.plans.boxes import SizedDispatch
 from wgslice.plans.indexed import IndexedDispatch
-from wgslice.plans.kernels import MASKING, OF_INDICES, UNITS, WIDEST_NBYTES, Kernel
+from wgslice.plans.kernels import MASKING, OF_INDICES, WIDEST_NBYTES, Kernel
 from wgslice.plans.pixels import pixels_of, runs_per_word
 from wgslice.plans.steps import Dispatch, OnGrid
 from wgslice.plans.windows import WindowDispatch
 
 
-def entry_point(kernel: Kernel) -> str:
-    """The name of a kernel's file and of the function that it runs."""
-    return UNITS[kernel][0] if kernel in UNITS else kernel.value
-
-
-def module_name(kernel: Kernel, index_nbytes: int = 4) -> str:
-    """The name of a module: indices of 8 bytes need one of their own."""
-    return f"{kernel.value}_64" if index_nbytes == 8 else kernel.value
+@cache
+def linker() -> Any:
+    """`wgsl/link.py` in a checkout, where modules are linked at first use; None in a wheel, which has all."""
+    return import_module("wgslice.wgsl.link") if find_spec("wgslice.wgsl.link") else None
 
 
 @cache
+def description() -> dict[str, Any]:
+    """What the linker has written of the modules of a package, beside them."""
+    found: dict[str, Any] = json.loads(packaged_text("wgslice.wgsl", "modules.json"))
+    return found
+
+
+@cache
+def module_text(name: str) -> str:
+    """The complete WGSL of a module, as any WebGPU implementation loads it."""
+    found: str = linker().linked(name) if linker() else packaged_text("wgslice.wgsl", f"{name}.wgsl")
+    return found
+
+
+@cache
+def about(name: str) -> dict[str, Any]:
+    """The entry point of a module, and the names of the constants that its pipelines are compiled with."""
+    found: dict[str, Any] = linker().about(name) if linker() else description()["modules"][name]
+    return found
+
+
+def entry_point(kernel: Kernel) -> str:
+    """The name of the function that a kernel runs, and of its file."""
+    entry: str = about(kernel.value)["entry"]
+    return entry
+
+
 def kernel_module(kernel: Kernel, index_nbytes: int = 4) -> str:
-    """The complete WGSL of a kernel, as any WebGPU implementation loads it; `wgsl/link.py` has linked it."""
-    return packaged_text("wgslice.wgsl", f"{module_name(kernel, index_nbytes)}.wgsl")
+    """The module of a kernel; indices of 8 bytes need one of their own."""
+    return module_text(f"{kernel.value}_64" if index_nbytes == 8 else kernel.value)
 
 
 def module_of(step: OnGrid) -> str:
@@ -52,51 +75,33 @@ def kernels_by_module(entry: str) -> dict[str, Kernel]:
     }
 
 
-@cache
-def constants_of(kernel: Kernel) -> tuple[str, ...]:
-    """The names of the constants that a pipeline of a kernel is compiled with."""
-    return tuple(re.findall(r"^override (\w+): \w+ = -?\w+;", kernel_module(kernel), re.MULTILINE))
-
-
 Block: TypeAlias = np.ndarray[tuple[()], np.dtype[np.void]]
 
-MAX_MASKS = 16  # channels, one a byte of a block
 
-# WGSL's types in NumPy's words; fields of 16 bytes begin at multiples of 16, also without padding. Dimensions
-# are structs, since FXC takes seconds for components of uniform vectors at indices that vary.
-TYPES: dict[str, tuple[Any, tuple[int, ...]]] = {
-    "u32": ("<u4", ()),
-    "vec4<u32>": ("<u4", (4,)),
-    "array<vec4<u32>, 16>": ("<u4", (MAX_MASKS, 4)),
-}
+@cache
+def block_dtype(struct: str) -> np.dtype[np.void]:
+    """The dtype of a struct of `wgsl/shared`: a uniform block, or a part of one.
 
-
-def struct_dtype(text: str, struct: str) -> np.dtype[np.void]:
-    """The dtype of a struct of a file."""
-    body = text.partition(f"struct {struct} {{")[2].partition("\n}")[0]
-    types = TYPES | {
-        f"array<{name}, {MAX_RANK}>": (struct_dtype(text, name), (MAX_RANK,))
-        for name in re.findall(r"array<(\w*Dimension),", body)
-    }
-    fields = [line.partition("//")[0].strip(" ,").split(": ") for line in body.splitlines() if line]
-    return np.dtype([(name, *types[type_]) for name, type_ in fields])
-
-
-copy_dtype, windows_dtype, indexed_dtype, sized_dtype = (
-    struct_dtype(kernel_module(kernel), struct)
-    for kernel, struct in (
-        (Kernel.ROWS, "Copy"),
-        (Kernel.EXTRACT_WINDOWS, "Windows"),
-        (Kernel.GATHER, "Indexed"),
-        (Kernel.SIZED_WINDOWS, "Sized"),
+    Dimensions are structs, since FXC takes seconds for components of uniform vectors at indices that vary.
+    """
+    known = linker().structs() if linker() else description()["structs"]
+    names, offsets, types, shapes = zip(*known[struct]["fields"], strict=True)
+    formats = [
+        ("<u4" if type_ == "u32" else block_dtype(type_), tuple(shape))
+        for type_, shape in zip(types, shapes, strict=True)
+    ]
+    return np.dtype(
+        {"names": names, "formats": formats, "offsets": offsets, "itemsize": known[struct]["nbytes"]}
     )
-)
+
+
+MAX_MASKS = 16  # channels, one a byte of a block
 
 
 def uniform_block(step: OnGrid) -> bytes:
     """The bytes that the kernel of `step` reads as its uniform block."""
-    dtype, fill, _ = STRUCTS[type(step)]
-    block, share = np.zeros((), dtype), step.share
+    struct, fill, _ = STRUCTS[type(step)]
+    block, share = np.zeros((), block_dtype(struct)), step.share
     if isinstance(step, SizedDispatch):
         fill_sized(block, step)
         return block.tobytes()
@@ -200,7 +205,7 @@ def override_constants(step: OnGrid) -> dict[str, int]:
     share = step.share
     values = {"workgroup_size": share.workgroup_size, "each": share.each, "contiguous": share.contiguous}
     values |= constants(step)
-    return {name: int(values[name]) for name in constants_of(step.kernel)}
+    return {name: int(values[name]) for name in about(step.kernel.value)["constants"]}
 
 
 # Constants are few, since each value makes another pipeline, and uniforms cost GPUs nothing. On CPUs the
@@ -275,11 +280,11 @@ def indexed_constants(step: IndexedDispatch) -> dict[str, int]:
 
 
 # The struct of each kind of dispatch, the function that fills it, and that of the constants.
-STRUCTS: dict[type, tuple[np.dtype[np.void], Callable[..., Sequence[int]], Callable[..., dict[str, Any]]]] = {
-    Dispatch: (copy_dtype, fill_copy, copy_constants),
-    WindowDispatch: (windows_dtype, fill_windows, window_constants),
-    IndexedDispatch: (indexed_dtype, fill_indexed, indexed_constants),
-    SizedDispatch: (sized_dtype, fill_sized, sized_constants),
+STRUCTS: dict[type, tuple[str, Callable[..., Sequence[int]], Callable[..., dict[str, Any]]]] = {
+    Dispatch: ("Copy", fill_copy, copy_constants),
+    WindowDispatch: ("Windows", fill_windows, window_constants),
+    IndexedDispatch: ("Indexed", fill_indexed, indexed_constants),
+    SizedDispatch: ("Sized", fill_sized, sized_constants),
 }
 
 

@@ -14,7 +14,7 @@ from reference.pieces import Pieces, divide, find_pieces, invocation_numbers, ta
 
 from wgslice.plans.facade import IndexedDispatch
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
-from wgslice.shaders import indexed_dtype, uniform_block
+from wgslice.shaders import block_dtype, uniform_block
 
 Indices = NDArray[np.generic]
 
@@ -30,7 +30,7 @@ def trace_indexed(
 
     `indices` are the device-resident ones, `winners` those on places, if there are any.
     """
-    block = np.frombuffer(uniform_block(step), indexed_dtype)[0]
+    block = np.frombuffer(uniform_block(step), block_dtype("Indexed"))[0]
     known = indices if step.copy.host is None else step.copy.host.values
     assert known is not None
     known = known.ravel()[step.table_binding.offset_nbytes // known.itemsize :]

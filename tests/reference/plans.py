@@ -20,7 +20,7 @@ from wgslice.plans.kernels import OF_INDICES, OF_WINDOWS, Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import PATTERN_NBYTES
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory, OnGrid
-from wgslice.shaders import copy_dtype, uniform_block
+from wgslice.shaders import block_dtype, uniform_block
 
 
 def run_plan(plan: Plan, source: Bytes, target: Bytes, offsets: NDArray[np.generic] | None = None) -> None:
@@ -62,7 +62,7 @@ def trace(
     if isinstance(step, IndexedDispatch):
         return trace_indexed(step, source, target, offsets, winners)
     assert isinstance(step, Dispatch)
-    block = np.frombuffer(uniform_block(step), copy_dtype)[0]
+    block = np.frombuffer(uniform_block(step), block_dtype("Copy"))[0]
     read, kept = Observed(bound(source, step.source_binding)), Observed(bound(target, step.target_binding))
     writes = copy_kernels[step.kernel](block, step, read, kept)
     return Trace(writes, read.loads, kept.loads)

@@ -13,7 +13,7 @@ from reference.window_places import in_32_bits
 
 from wgslice.plans.facade import DIMENSION_COLUMNS, FIXED_COLUMNS, SizedDispatch
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.shaders import sized_dtype, uniform_block
+from wgslice.shaders import block_dtype, uniform_block
 
 
 class Columns(NamedTuple):
@@ -56,7 +56,7 @@ class Copier:
         self, step: SizedDispatch, source: Observed, target: Observed, offsets: NDArray[np.generic] | None
     ) -> None:
         self.step, self.source, self.target = step, source, target
-        self.block = np.frombuffer(uniform_block(step), sized_dtype)[0]
+        self.block = np.frombuffer(uniform_block(step), block_dtype("Sized"))[0]
         self.table = step.table[: step.columns * len(step.boxes.numbers)].reshape(-1, step.columns).tolist()
         self.of_groups = step.table[step.columns * len(step.boxes.numbers) :].tolist()
         self.offsets = None

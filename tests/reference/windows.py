@@ -23,7 +23,7 @@ from reference.window_rows import window_rows
 
 from wgslice.plans.facade import WindowDispatch
 from wgslice.plans.kernels import Kernel
-from wgslice.shaders import uniform_block, windows_dtype
+from wgslice.shaders import block_dtype, uniform_block
 
 
 def trace_windows(
@@ -39,7 +39,7 @@ def trace_windows(
     """
     known = offsets if step.windows.offsets is None else step.windows.offsets
     assert known is not None
-    block = np.frombuffer(uniform_block(step), windows_dtype)[0]
+    block = np.frombuffer(uniform_block(step), block_dtype("Windows"))[0]
     read, kept = Observed(bound(source, step.source_binding)), Observed(bound(target, step.target_binding))
     tables = Tables(in_32_bits(known), None if winners is None else winners.view(np.uint32))
     writes = window_kernels[step.kernel](block, step, read, kept, tables)

@@ -8,6 +8,7 @@ struct Invocation {
 }
 
 override workgroup_size: u32 = 64u; // invocations
+override contested: bool = false;   // whether two windows or indices may name one element
 
 // The row-major index of a workgroup in the grid.
 fn group_number(group: vec3<u32>, groups: vec3<u32>) -> u32 {

@@ -31,8 +31,6 @@ struct Dimension {
     unused_2: u32,      // padding to 16 bytes
 }
 
-@group(0) @binding(0) var<uniform> copy: Copy;
-
 fn source_stride_of(d: u32) -> u32 { return copy.dimensions[d].source_stride; }
 fn target_stride_of(d: u32) -> u32 { return copy.dimensions[d].target_stride; }
 

@@ -47,7 +47,6 @@ override by_rows: bool = false;      // whether an index is the same for all ele
 override masked: bool = false;       // whether the table is a mask, whose true elements add no offset
 override ranged: bool = false;       // whether the dispatch copies a range of each table's indices, and skips others
 
-@group(0) @binding(0) var<uniform> copy: Indexed;
 // The words of an index that are loaded at once: both of an index of 8 bytes, for which modules declare vec2<u32>.
 alias IndexUnit = u32;
 
@@ -155,9 +154,6 @@ fn find_reached(entries: vec4<u32>, bounds: IndexedBounds) -> Reached {
 }
 
 override down: bool = false;      // whether consecutive invocations take consecutive rows; needs contiguous pieces
-override contested: bool = false; // whether two indices may name one element
-
-@group(0) @binding(4) var<storage, read> winners: array<u32>; // for each element, 1 + number of its last index
 
 // The elements of a row that an invocation copies.
 //

@@ -1,8 +1,7 @@
 // insertions: offsets of window rows in the tensor that they are inserted into, and which elements, rows and blocks are
 // written where windows overlap.
 
-override contested: bool = false; // whether windows may overlap
-override in_parts: bool = false;  // whether rows may overlap in part, so that last_writer_rows runs first
+override in_parts: bool = false; // whether rows may overlap in part, so that last_writer_rows runs first
 
 @group(0) @binding(5) var<storage, read> winners: array<u32>; // the last window that writes each index or block
 

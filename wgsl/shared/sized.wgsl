@@ -15,7 +15,6 @@ struct Sized {
     unused_1: u32,   // padding to 16 bytes
 }
 
-@group(0) @binding(0) var<uniform> copy: Sized;
 @group(0) @binding(3) var<storage, read> table: array<u32>;
 
 // Columns of the table; sized_windows has further ones. A divisor is followed by its multiplier and its shift.

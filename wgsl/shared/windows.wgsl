@@ -59,7 +59,6 @@ override picked: bool = false;       // whether `picks` lists the windows and th
 override offset_bytes: u32 = 8u;     // bytes per offset: 1, 2, 4 or 8
 override offset_signed: bool = true; // whether offsets are signed
 
-@group(0) @binding(0) var<uniform> copy: Windows;
 @group(0) @binding(3) var<storage, read> picks: array<u32>;
 @group(0) @binding(4) var<storage, read> offset_words: array<u32>;
 

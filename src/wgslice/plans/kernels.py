@@ -1,6 +1,6 @@
 """Which kernels exist.
 
-A new kernel needs `wgsl/NAME.wgsl`, linked by `python wgsl/link.py`, a member of `Kernel`, cost parameters in
+A new kernel needs `wgsl/NAME.wgsl`, a member of `Kernel`, cost parameters in
 `cost_models/*.json` (a kernel without them is rejected), a row in `copy_strategies.py`,
 `window_strategies.py` or `index_strategies.py`, and its reference implementation in `tests/reference`.
 """
@@ -14,7 +14,7 @@ WORD_NBYTES = 4
 
 
 class Kernel(Enum):
-    """A kernel, named as its file in `wgsl/`, of which `UNITS` share two, and its reference."""
+    """A kernel, named as its file in `wgsl/`, of which variants share two, and its reference."""
 
     SLICE1 = "slice1"
     ROWS = "rows"
@@ -81,16 +81,6 @@ OF_INDICES = {
     Kernel.SCATTER_IN_ORDER,
     Kernel.LAST_WRITER_INDICES,
     *(SCATTERING | MASKING),
-}
-
-# Kernels that share a file, and WGSL's type of what an invocation copies at a time.
-UNITS = {
-    Kernel.WORD_GRID: ("unit_grid", "u32"),
-    Kernel.PAIR_GRID: ("unit_grid", "vec2<u32>"),
-    Kernel.WIDE_GRID: ("unit_grid", "vec4<u32>"),
-    Kernel.GATHER: ("gather", "u32"),
-    Kernel.PAIR_GATHER: ("gather", "vec2<u32>"),
-    Kernel.WIDE_GATHER: ("gather", "vec4<u32>"),
 }
 
 # Read-only buffers that a kernel binds besides source and target, if any: offsets or indices, picks, winners.

@@ -1,1 +1,0 @@
-"""The kernels as any WebGPU implementation loads them: a complete module each, linked by `wgsl/link.py`."""
