@@ -5,6 +5,7 @@ Results are stale if fingerprints of the same cases differ, since other commands
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
@@ -30,6 +31,7 @@ from bench.tasks import (
     Gradient,
     Inserts,
 )
+from wgsl import link
 from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, Limits, shipped_for
@@ -138,8 +140,14 @@ def digest(cases: Sequence[Case], limits: Limits, others: Iterable[Kernel] = ())
         found.update(repr(canonical(steps)).encode())
         kernels |= {step.kernel for step in steps if hasattr(step, "kernel")}
     for kernel in sorted(kernels, key=lambda kernel: kernel.value):
-        found.update(kernel_module(kernel).encode())
+        found.update(code_of(kernel_module(kernel)).encode())
     return found.hexdigest()[:16]
+
+
+def code_of(module: str) -> str:
+    """The declarations of a module without comments and in the order of their names, which change no time."""
+    declared = link.declared(re.sub(" *//.*", "", module))
+    return "".join(declared[name] for name in sorted(declared))
 
 
 def canonical(value: Any) -> Any:

@@ -77,7 +77,7 @@ def sources() -> dict[str, str]:
     """The texts of the package and of its kernels, by files relative to the project."""
     found = [
         *(ROOT / "src").rglob("*.py"),
-        *(ROOT / "wgsl").glob("*.wgsl"),
+        *(ROOT / "wgsl").glob("*.*"),
         *(ROOT / "wgsl").glob("shared/*"),
     ]
     return {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in found}
