@@ -16,6 +16,7 @@ from bench.cases import CASES, Case
 from bench.contest import Outcome, Process
 from bench.entries import RIVALS, entries
 from bench.schedule import contest, say_what_is_left, scheduled
+from wgslice.plans.kernels import Kernel
 
 # Options of other benchmarks: what they do, and the function, whose module is imported then: it loads wgpu.
 INSTEAD = {
@@ -76,6 +77,11 @@ def run() -> int:
 
 def run_instead(console: Console, arguments: argparse.Namespace) -> bool:
     """Run another benchmark than the slices if asked to."""
+    if arguments.without:
+        from bench.without import run_without
+
+        run_without(console, arguments)
+        return True
     for option, (_, module, function) in INSTEAD.items():
         if getattr(arguments, option):
             getattr(import_module(f"bench.{module}"), function)(console, arguments)
@@ -145,6 +151,12 @@ def parse() -> argparse.Namespace:
     )
     for option, (text, *_) in INSTEAD.items():
         parser.add_argument(f"--{option}", action="store_true", help=f"instead, {text}")
+    parser.add_argument(
+        "--without",
+        choices=[kernel.value for kernel in Kernel],
+        metavar="KERNEL",
+        help="instead, time what becomes slower without a kernel, and keep its row of the ledger",
+    )
     cliffs = parser.add_argument_group("with --cliffs")
     cliffs.add_argument("--only", default="", metavar="TEXT", help="rows that have it in their names")
     cliffs.add_argument("--tiny", action="store_true", help="tensors of 32 x 32, against a copy: host cost")

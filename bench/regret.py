@@ -73,11 +73,7 @@ def run_regret(console: Console, arguments: Namespace) -> None:
 
     With `--rounds 0` the cost models are compared by the times that were kept, and nothing is timed.
     """
-    cases = [
-        case
-        for case in [*CASES, *MANY_WINDOWS]
-        if MEBIBYTE <= case.nbytes <= MAX_NBYTES and re.search(arguments.cases, case.name)
-    ]
+    cases = timed_cases(arguments.cases)
     cases.sort(key=lambda case: KINDS.index(kind_of(case)))  # a budget leaves out the last ones
     found = []
     with Schedule(console, 1 + len(cases), arguments.budget) as schedule:
@@ -110,6 +106,15 @@ def run_regret(console: Console, arguments: Namespace) -> None:
     if arguments.rounds == 0:  # those of the code that was timed
         kept |= {name: before.get(name) for name in ("commit", "fingerprints")}
     keep(console, kept, RESULTS / f"{stem_of(kept)}-regret.json", draw_regret)
+
+
+def timed_cases(pattern: str) -> list[Case]:
+    """Return the cases whose names match, and whose outputs are neither too small to time nor too large."""
+    return [
+        case
+        for case in [*CASES, *MANY_WINDOWS]
+        if MEBIBYTE <= case.nbytes <= MAX_NBYTES and re.search(pattern, case.name)
+    ]
 
 
 def kept_before(arguments: Namespace) -> dict[str, Any]:

@@ -23,11 +23,13 @@ from bench.entries import ALLOCATING, COPY, OURS
 from bench.gpu_chart import copy_speeds, gigabytes_per_s
 from bench.provenance import STALE, is_stale
 from bench.report import MEBIBYTE, RESULTS, machine_of, mean_speed_up, stored_speed_ups
+from bench.without import ledger
 
 __all__ = ["MEASURING", "PAGES", "filled", "write_pages"]
 
 README, PERFORMANCE = ROOT / "README.md", ROOT / "docs" / "performance.md"
-PAGES = (README, PERFORMANCE, ROOT / "docs" / "atlas.md", RESULTS / "README.md", RESULTS / "cliffs.md")
+OF_RESULTS = tuple(RESULTS / f"{name}.md" for name in ("README", "cliffs", "kernels"))
+PAGES = (README, PERFORMANCE, ROOT / "docs" / "atlas.md", *OF_RESULTS)
 MARKED = re.compile(r"(<!-- figures: (\w+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
 MEASURING = (
     "Timings are being measured again, because plans and kernels have changed since the last measurement."
@@ -468,6 +470,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "graphs": block("*-graphs.json", "graphs", by_run(graphs)),
     "streams": block("*-stream.json", "streams", by_run(streams)),
     "cliffs": block("*-cliffs.json", "cliffs", by_run(cliffs)),
+    "kernels": ledger,
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import replace
+from math import inf
 from types import ModuleType
 
 import numpy as np
@@ -11,7 +12,9 @@ import pytest
 from helpers import on_one_adapter
 
 import wgslice as wg
+from bench import without
 from bench.cases import Case
+from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Costs, shipped
 
 pytestmark = pytest.mark.slow
@@ -93,3 +96,29 @@ def test_cost_classes_that_are_added_count_with_the_others() -> None:
     assert found == {
         "window_rows 16": {"invocation_s": pytest.approx(3e-9), "bytes_per_s": pytest.approx(2e9)}
     }
+
+
+def test_every_kernel_has_a_row_of_what_is_slower_without_it() -> None:
+    kept = without.read()["kernels"]
+    assert set(kept) == {kernel.value for kernel in Kernel}, "run `python3 run bench --without KERNEL`"
+    for name, row in kept.items():
+        assert row.items() >= without.about(Kernel(name)).items(), f"{name}: its file or its modules changed"
+        assert row["GPUs, estimated"]["cases"] > 80
+    assert kept["wide_tiles"]["GPUs, estimated"]["slower"]["u8 transpose"] > 2
+
+
+def test_a_case_is_slower_by_its_best_other_strategy() -> None:
+    kernels = {"rows": {Kernel.ROWS}, "slice1": {Kernel.SLICE1}, "bulk and end": {Kernel.ROWS, Kernel.SLICE1}}
+    times = {"rows": 1.0, "bulk and end": 1.5, "slice1": 3.0, "buffer copy": 4.0}
+    assert without.slowdown(Kernel.ROWS, kernels, times) == 3
+    assert without.slowdown(Kernel.SLICE1, kernels, times) == 1
+    assert without.slowdown(Kernel.ROWS, kernels, {"rows": 1.0}) == inf
+
+
+@pytest.mark.parametrize(
+    ("worst", "mean", "stays"), [(1.16, 1.0, True), (1.15, 1.03, False), (1.0, 1.04, True)]
+)
+def test_a_kernel_stays_for_one_case_or_for_the_mean(worst: float, mean: float, stays: bool) -> None:
+    row = {"lines": 40, "modules": 1, "an adapter": {"mean": mean, "slower": {"a case": worst}}}
+    assert without.stays("rows", row) == stays
+    assert without.stays("slice1", row), "no other kernel takes every copy"
