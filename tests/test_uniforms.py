@@ -107,6 +107,7 @@ def test_a_uniform_block_holds_the_step() -> None:
         "element_bytes": 4,
         "contiguous": 0,
         "each": 4,
+        "paired": 0,
     }
     assert divider(2) == (block["pieces_multiplier"], block["pieces_shift"])
     assert block["source_offset"] * 4 + step.source_binding.offset_nbytes == 41 * 4

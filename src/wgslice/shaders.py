@@ -120,7 +120,6 @@ def fill_copy(block: Block, step: Dispatch) -> Sequence[int]:
     block["dimensions"]["size"][:rank] = step.target.sizes
     fill_sides(block, step.source, step.target)
     block["element_bytes"] = step.width_nbytes
-    block["paired"] = step.share.paired
     block["row_tiles"] = step.share.row_tiles
     block["row_tiles_multiplier"], block["row_tiles_shift"] = divider(step.share.row_tiles)
     if step.share.tiling is not None:
@@ -217,6 +216,7 @@ def copy_constants(step: Dispatch) -> dict[str, int]:
     step_of_row = step.source.strides[-1] if step.source.rank else 0
     values = {
         "element_bytes": step.width_nbytes,
+        "paired": share.paired,
         "side": share.each,
         "row_step": step.source.strides[-2] if kernel is Kernel.WIDE_TILES else 1,
         "whole_words": on_cpu and step.width_nbytes >= 4,

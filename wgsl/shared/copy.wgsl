@@ -16,8 +16,8 @@ struct Copy {
     ahead_columns: u32,              // columns between consecutive units of an invocation
     ahead_rows: u32,                 // rows between consecutive units of an invocation
     element_bytes: u32,              // bytes per element, for kernels without an element_bytes override
-    paired: u32,                     // 1 where a row is the last two dimensions, 0 where it is the last one
-    unused: u32,                     // padding to 16 bytes
+    unused_0: u32,                   // padding to 16 bytes
+    unused_1: u32,                   // padding to 16 bytes
 }
 
 struct Dimension {
@@ -105,6 +105,9 @@ fn own_row(index: u32) -> u32 {
     return index >> copy.across_shift;
 }
 
+// A constant, since CPU adapters pay for the arithmetic of runs at every element.
+override paired: bool = false; // whether a row is the last two dimensions, not the last one
+
 // A row: one run of the last dimension, or a run for each index of the dimension before it.
 struct Runs {
     dimensions: u32,    // outside of a row
@@ -118,21 +121,21 @@ struct Runs {
 
 fn find_runs() -> Runs {
     let last = copy.rank - 1u;
-    let before = last - copy.paired; // the outer dimension of a pair
+    let before = last - u32(paired); // the outer dimension of a pair
     let run = size_of(last);
-    let size = run * select(1u, size_of(before), copy.paired == 1u);
+    let size = run * select(1u, size_of(before), paired);
     let source_stride = source_stride_of(last);
     let target_stride = target_stride_of(last);
     let source_carry = source_stride_of(before) - run * source_stride;
     let target_carry = target_stride_of(before) - run * target_stride; // modulo 2^32 for one run, then unused
     return Runs(before, run, size, source_stride, target_stride,
-                copy.paired * source_carry, copy.paired * target_carry);
+                select(0u, source_carry, paired), select(0u, target_carry, paired));
 }
 
 // The runs that end before the c-th element of a row.
 fn runs_before(c: u32) -> u32 {
     let last = copy.rank - 1u;
-    return copy.paired * divide_by(c, last);
+    return select(0u, divide_by(c, last), paired);
 }
 
 // The source elements from the first element of a row to the c-th.
