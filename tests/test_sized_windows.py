@@ -581,7 +581,7 @@ def test_windows_promised_to_be_disjoint_are_not_compared(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whose comparison takes the host longer than another dispatch, where they are many."""
-    monkeypatch.setattr("wgslice.plans.overlaps.crossing", None)  # a call would fail
+    monkeypatch.setattr("wgslice.plans.overlaps.meeting", None)  # a call would fail
     x = wg.zeros((5, 24), np.uint8, device=device)
     windows = [wg.asarray(np.full((2 + n, 6), 7 + n, np.uint8), device=device) for n in range(2)]
     wg.insert_windows(x, [[0, 1], [1, 8]], windows, overlap="disjoint")

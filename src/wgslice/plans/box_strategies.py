@@ -27,7 +27,7 @@ from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner
 from wgslice.plans.problem import NO_COPY_USAGE, UNPADDED, InContext, PlanContext
 from wgslice.plans.profiles import FAILED, UNKNOWN, all_disabled
 from wgslice.plans.steps import Span, copies_by_length, share_of
-from wgslice.plans.windows import DROPPED, Integers, SizedWindows
+from wgslice.plans.windows import DROPPED, Integers, Numbers, SizedWindows
 
 BOUNDED = "offsets are in device memory, and elements outside are filled or dropped"
 
@@ -39,7 +39,7 @@ class BoxProblem(InContext):
     boxes: Boxes
     itemsize: int
     context: PlanContext
-    sets: Sequence[Integers] = ()  # numbers of disjoint boxes; a later set overwrites earlier ones
+    sets: Sequence[Numbers] = ()  # numbers of disjoint boxes; a later set overwrites earlier ones
     own_words: bool = False  # whether no two contiguous rows of a set share a word
     promised: bool = False  # whether boxes are disjoint by the caller's promise alone
     offsets: Offsets | None = None  # that the GPU adds to the places of boxes

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from math import gcd, prod
 from typing import NamedTuple
 
@@ -22,10 +22,10 @@ from wgslice.layout import Layout, coalesce
 from wgslice.layout_rules import reshaped
 from wgslice.plans.indexed import INDEX_NBYTES, MAX_TABLES, Host, Index, IndexedCopy, Winners
 from wgslice.plans.kernels import WORD_NBYTES
-from wgslice.plans.overlaps import Insertion, are_last
+from wgslice.plans.overlaps import are_last
 from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import Limits
-from wgslice.plans.window_strategies import extract_windows_planner, insert_windows_planner
+from wgslice.plans.window_strategies import plan_windows
 from wgslice.plans.windows import DROPPED, Windows
 
 MIN_TABLE_NBYTES = 8  # of a window's number and directions, which a binding holds as well
@@ -295,9 +295,11 @@ class IndexedWindows:
         """Returns the copy of some windows; `indices` as for `windows`."""
         windows, elements = self.windows(numbers, indices), self.elements_of(numbers)
         if self.reads:
-            return WindowCopy(extract_windows_planner(windows), self.tensor, elements)
-        insertion = Insertion(windows, windows.numbers, contested=windows.count > 1 and not self.disjoint)
-        return WindowCopy(insert_windows_planner(insertion), elements, self.tensor)
+            return WindowCopy(partial(plan_windows, windows), self.tensor, elements)
+        contested = windows.count > 1 and not self.disjoint
+        return WindowCopy(
+            partial(plan_windows, windows, inserts=True, contested=contested), elements, self.tensor
+        )
 
 
 def indexed_windows(

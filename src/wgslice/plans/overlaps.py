@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,38 +13,13 @@ from wgslice.arguments import I64_MAX
 from wgslice.errors import WindowError
 from wgslice.layout import Layout
 from wgslice.plans.kernels import WORD_NBYTES
-from wgslice.plans.windows import Integers, SizedWindows, Windows
+from wgslice.plans.windows import Integers, Numbers, PlacedWindows, SizedWindows, Windows
 
 Overlap: TypeAlias = Literal["refuse", "last", "disjoint"]
-SomeNumbers = TypeVar("SomeNumbers", bound=NDArray[Any])
 
 MAX_PAIRS = 250_000  # of windows that overlap, which take 0.1 s to put into layers
 MAX_COMPARED = 2**17  # pairs of boxes compared at once
 MAX_SPARSE = 16  # keys per number up to which a table is faster than sorting
-
-
-@dataclass(frozen=True, eq=False)
-class Insertion:
-    """Windows to insert, and those of them that write something."""
-
-    windows: Windows
-    numbers: NDArray[np.uint32]  # of those that write something, in order
-    contested: bool  # whether two of them may write the same element, of which the later one then stays
-
-
-UNKNOWN_OVERLAP = (
-    "offsets are on the device, so that the host cannot check whether windows overlap: let the later window "
-    'win by overlap="last", promise that there is none by overlap="disjoint", or give offsets as an array'
-)
-
-
-def check_overlap(overlap: str) -> None:
-    """Refuse an unknown rule for windows that overlap."""
-    if overlap not in get_args(Overlap):
-        raise ValueError(
-            f"overlap = {overlap!r}: must be 'refuse', 'last', where the later window wins, or 'disjoint', "
-            "which promises that none overlap"
-        )
 
 
 def kept_overlap(overlap: str, itemsize: int) -> str:
@@ -57,42 +31,93 @@ def kept_overlap(overlap: str, itemsize: int) -> str:
     return "last" if overlap == "disjoint" and itemsize > WORD_NBYTES else overlap
 
 
-def insertion_of(windows: Windows, tensor_sizes: tuple[int, ...], overlap: str) -> Insertion:
-    """Returns the insertion of windows that write something.
+class Inside(NamedTuple):
+    """The parts of windows inside of a tensor; without windows that have none."""
+
+    numbers: Numbers  # (B,)
+    begins: Integers  # (B, rank) first index of the tensor
+    stops: Integers  # (B, rank) one past the last
+    steps: tuple[int, ...]
+
+    @classmethod
+    def of(cls, windows: PlacedWindows[Any], tensor_sizes: tuple[int, ...]) -> Inside:
+        """Returns the parts of windows whose offsets are known."""
+        assert windows.offsets is not None
+        places = windows.offsets.astype(np.int64)
+        begins = np.where(places < 0, places % np.array(windows.steps, np.int64), places)
+        inside = cls(
+            windows.numbers, begins, np.minimum(places + windows.extents, tensor_sizes), windows.steps
+        )
+        return inside.some(np.all(begins < inside.stops, axis=1))
+
+    def some(self, kept: NDArray[np.bool_]) -> Inside:
+        """Some of them."""
+        return Inside(self.numbers[kept], self.begins[kept], self.stops[kept], self.steps)
+
+    def pairs(self) -> Iterator[tuple[Integers, Integers]]:
+        """Batches of pairs that overlap, as positions among these."""
+        return meeting(self.begins, self.stops - self.begins, self.steps)
+
+    def in_words(self, tensor: Layout, itemsize: int) -> Inside | None:
+        """Returns parts without steps in words along the rows of a tensor, or None where rows share words.
+
+        A row is the last dimensions, from the last one on that is not in every window as a whole. Its
+        elements follow one another without gaps, and it begins at a word.
+        """
+        whole = ((self.begins == 0) & (self.stops == tensor.sizes)).all(axis=0)
+        axis = int(np.flatnonzero(~whole).max(initial=0))
+        places = tensor.offset, *tensor.strides[:axis]
+        in_order = tensor.strides[axis:] == Layout.packed(tensor.sizes[axis:]).strides
+        if not in_order or any(place * itemsize % WORD_NBYTES for place in places):
+            return None
+        nbytes = prod(tensor.sizes[axis + 1 :]) * itemsize
+        begins, stops = self.begins.copy(), self.stops.copy()
+        begins[:, axis] = begins[:, axis] * nbytes // WORD_NBYTES
+        stops[:, axis] = -(-stops[:, axis] * nbytes // WORD_NBYTES)
+        return self._replace(begins=begins, stops=stops)
+
+
+def insertion_of(
+    windows: Windows | SizedWindows, tensor_sizes: tuple[int, ...], overlap: str
+) -> tuple[Numbers, bool]:
+    """Returns the windows that write something, and whether two of them may write the same element.
 
     Refuses windows that overlap inside the tensor, and offsets that only the GPU knows, unless the last of
     overlapping windows is to win, or they are promised to be disjoint.
     """
-    check_overlap(overlap)
-    if windows.offsets is None:
-        if overlap == "refuse" and windows.count > 1:
-            raise WindowError(UNKNOWN_OVERLAP)
-        return Insertion(windows, windows.numbers, windows.count > 1 and overlap == "last")
-    places = windows.offsets.astype(np.int64)
-    numbers = windows.numbers[reaching(windows, places, tensor_sizes)]
-    if overlap == "disjoint":
-        return Insertion(windows, numbers, contested=False)
-    if overlap == "last":
-        numbers = numbers[are_last(keys_of(places[numbers].T))]
-    pair = next(meeting(places[numbers], windows.extents, windows.steps), None)
-    if pair is not None and overlap == "refuse":
-        first, second = sorted(int(numbers[indices[0]]) for indices in pair)
-        raise WindowError(
-            f"windows {first} and {second} overlap, at offsets {tuple(places[first].tolist())} and "
-            f"{tuple(places[second].tolist())}, each of extent {windows.extents}: move one of them, or let "
-            'the later window win by overlap="last"'
+    if overlap not in get_args(Overlap):
+        raise ValueError(
+            f"overlap = {overlap!r}: must be 'refuse', 'last', where the later window wins, or 'disjoint', "
+            "which promises that none overlap"
         )
-    return Insertion(windows, numbers, pair is not None)
-
-
-def reaching(windows: Windows, places: Integers, tensor_sizes: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Returns which windows have an element inside a tensor."""
-    inside = np.ones(len(places), np.bool_)
-    for axis, size in enumerate(tensor_sizes):
-        step, count = windows.steps[axis], windows.sizes[axis]
-        first = np.maximum(-(places[:, axis] // step), 0)  # element of the window at index 0 or after it
-        inside &= (first < count) & (places[:, axis] + first * step < size)
-    return inside
+    if windows.offsets is None:
+        numbers = windows.filled if isinstance(windows, SizedWindows) else windows.numbers
+        if overlap == "refuse" and numbers.size > 1:
+            raise WindowError(
+                "offsets are on the device, so that the host cannot check whether windows overlap: let the "
+                'later window win by overlap="last", promise that there is none by overlap="disjoint", or '
+                "give offsets as an array"
+            )
+        return numbers, numbers.size > 1 and overlap == "last"
+    inside = Inside.of(windows, tensor_sizes)
+    if overlap == "disjoint" or (overlap == "last" and isinstance(windows, SizedWindows)):
+        return inside.numbers, overlap == "last"
+    if overlap == "last":
+        inside = inside.some(are_last(keys_of([*inside.begins.T, *inside.stops.T])))
+    pair = next(inside.pairs(), None)
+    if pair is not None and overlap == "refuse":
+        numbers = np.sort([inside.numbers[indices[0]] for indices in pair])
+        offsets = " and ".join(f"{tuple(place)}" for place in windows.offsets[numbers].tolist())
+        extents = f"each of extent {windows.extents}"
+        if isinstance(windows, SizedWindows):
+            extents = (
+                f"of extents {' and '.join(f'{tuple(own)}' for own in windows.extents[numbers].tolist())}"
+            )
+        raise WindowError(
+            f"windows {numbers[0]} and {numbers[1]} overlap, at offsets {offsets}, {extents}: move one of "
+            'them, or let the later window win by overlap="last"'
+        )
+    return inside.numbers, pair is not None
 
 
 def are_last(keys: Integers) -> NDArray[np.bool_]:
@@ -110,15 +135,14 @@ def are_last(keys: Integers) -> NDArray[np.bool_]:
     return lasting
 
 
-def layers_of(windows: Windows, numbers: NDArray[np.uint32]) -> list[NDArray[np.uint32]] | None:
+def layers_of(windows: Windows, numbers: Numbers) -> list[Numbers] | None:
     """Returns windows in sets of disjoint ones, each after all that it overlaps; None if too many overlap."""
     assert windows.offsets is not None
-    return in_layers(
-        meeting(windows.offsets[numbers].astype(np.int64), windows.extents, windows.steps), numbers
-    )
+    places = windows.offsets[numbers].astype(np.int64)
+    return in_layers(meeting(places, windows.extents, windows.steps), numbers)
 
 
-def in_layers(pairs: Iterable[tuple[Integers, Integers]], numbers: SomeNumbers) -> list[SomeNumbers] | None:
+def in_layers(pairs: Iterable[tuple[Integers, Integers]], numbers: Numbers) -> list[Numbers] | None:
     """Returns numbers in sets without pairs, each after those it is in a pair with; None if too many are."""
     found, count = [], 0
     for pair in pairs:
@@ -135,71 +159,46 @@ def in_layers(pairs: Iterable[tuple[Integers, Integers]], numbers: SomeNumbers) 
     return [numbers[depth == layer] for layer in range(int(depth.max(initial=-1)) + 1)]
 
 
-def crossing(lows: Integers, highs: Integers) -> Iterator[tuple[Integers, Integers]]:
-    """Yields batches of pairs of boxes that share an element, from the first indices of each to their stops.
-
-    Along the dimension in which the fewest do, boxes are sorted by their first index: each is compared with
-    those after it that begin before it ends.
-    """
-    if not len(lows):
-        return
-    bounds = [each for each in zip(lows.T.copy(), highs.T.copy(), strict=True) if np.ptp(each, axis=1).any()]
-    sweeps = []
-    for low, high in bounds or [(lows[:, 0], highs[:, 0])]:
-        order = np.argsort(low, kind="stable")
-        later = np.searchsorted(low[order], high[order]) - np.arange(1, len(low) + 1)
-        sweeps.append((int(later.sum()), order, later))
-    _, order, later = min(sweeps, key=lambda sweep: sweep[0])
-    stops, begin = np.cumsum(later), 0
-    while begin < len(order):
-        before = stops[begin] - later[begin]
-        end = max(int(np.searchsorted(stops, before + MAX_COMPARED, side="right")), begin + 1)
-        first = np.repeat(np.arange(begin, end), later[begin:end])
-        behind = np.arange(1, len(first) + 1) - np.repeat(
-            stops[begin:end] - later[begin:end] - before, later[begin:end]
-        )
-        one, other = order[first], order[first + behind]
-        meet = np.ones(len(first), np.bool_)
-        for low, high in bounds:
-            meet &= (low[one] < high[other]) & (low[other] < high[one])
-        if meet.any():
-            yield one[meet], other[meet]
-        begin = end
-
-
 def meeting(
-    places: Integers, extents: tuple[int, ...], steps: tuple[int, ...]
+    places: Integers, extents: Integers | tuple[int, ...], steps: tuple[int, ...]
 ) -> Iterator[tuple[Integers, Integers]]:
-    """Yields batches of pairs of windows that share an index; a pair may occur again, no batch is empty.
+    """Yields batches of pairs of boxes that share an index; a pair may occur again, no batch is empty.
 
-    Windows of different remainders by the steps are disjoint; those of equal ones are boxes without gaps. In
-    cells of a box's sizes, each box touches at most two along a dimension, and boxes overlap if and only if
-    they do in a cell that both touch. A cell has as many disjoint boxes as corners: few share one.
+    Boxes of different remainders by the steps are disjoint. Along all dimensions but one, each box touches at
+    most two cells of the greatest box's size, and boxes overlap if and only if they do in a cell that both
+    touch. Along that one, in which the fewest pairs do, boxes of a cell are sorted by their first index: each
+    is compared with those after it that begin before it ends.
     """
-    remainders, quotients, sizes = [], [], []
-    for column, extent, step in zip(places.T, extents, steps, strict=True):
-        if len(column) and (column != column[0]).any():
-            remainders.append(column % step)
-            quotients.append(column // step - column.min() // step)
-            sizes.append((extent - 1) // step + 1)
+    if len(places) < 2:
+        return
+    remainders = places % np.array(steps, np.int64)
+    firsts, stops = np.hstack([remainders, places]).T, np.hstack([remainders + 1, places + extents]).T
+    bounds = [each for each in zip(firsts, stops, strict=True) if np.ptp(each, axis=1).any()]
+    bounds = bounds or [(firsts[0], stops[0])]
+    counts = [np.searchsorted(np.sort(first), stop).sum() for first, stop in bounds]
+    swept, swept_stop = bounds.pop(int(np.argmin(counts)))
     keys, boxes = np.zeros(len(places), np.int64), np.arange(len(places))
-    if quotients:
-        keys, boxes = shared(keys_of(remainders), boxes)
-    for quotient, size in zip(quotients, sizes, strict=True):
-        first, rest = np.divmod(quotient[boxes], size)
-        crossing = rest != 0  # into the next cell
-        cells = [np.concatenate(pair) for pair in ((keys, keys[crossing]), (first, first[crossing] + 1))]
+    for first, stop in bounds:
+        size = int((stop - first).max())
+        cell, last = ((end[boxes] - first.min()) // size for end in (first, stop - 1))
+        crossing = last > cell  # into the next cell
+        cells = [np.concatenate(pair) for pair in ((keys, keys[crossing]), (cell, cell[crossing] + 1))]
         keys, boxes = shared(keys_of(cells), np.concatenate([boxes, boxes[crossing]]))
-    order = np.argsort(keys, kind="stable")
-    keys, boxes = keys[order], boxes[order]  # cells are runs of equal keys
-    for apart in range(1, len(keys)):
-        together = np.flatnonzero(keys[apart:] == keys[:-apart])
-        if not together.size:
-            return
-        one, other = boxes[together], boxes[together + apart]
-        meet = np.ones(len(together), np.bool_)
-        for quotient, size in zip(quotients, sizes, strict=True):
-            meet &= np.abs(quotient[one] - quotient[other]) < size
+    begin = keys * int(swept_stop.max(initial=0) - swept.min(initial=0)) + swept[boxes]
+    order = np.argsort(begin, kind="stable")
+    begin, boxes = begin[order], boxes[order]
+    length = (swept_stop - swept)[boxes]
+    later = np.searchsorted(begin, begin + length) - np.arange(1, len(boxes) + 1)
+    ends, start = np.cumsum(later), 0
+    while start < len(boxes):
+        before = ends[start] - later[start]
+        some = slice(start, max(int(np.searchsorted(ends, before + MAX_COMPARED, side="right")), start + 1))
+        one = np.repeat(np.arange(some.start, some.stop), later[some])
+        other = one + 1 + np.arange(len(one)) - np.repeat((ends - later)[some] - before, later[some])
+        one, other, start = boxes[one], boxes[other], some.stop
+        meet = np.ones(len(one), np.bool_)
+        for first, stop in bounds:
+            meet &= (first[one] < stop[other]) & (first[other] < stop[one])
         if meet.any():
             yield one[meet], other[meet]
 
@@ -226,89 +225,22 @@ def keys_of(columns: list[Integers] | Integers) -> Integers:
     return keys
 
 
-class Inside(NamedTuple):
-    """The parts of windows inside of a tensor; without windows that have none."""
-
-    numbers: Integers  # (B,)
-    begins: Integers  # (B, rank) first index of the tensor
-    stops: Integers  # (B, rank) one past the last
-    remainders: Integers  # (B, rank) of offsets by the steps: windows of different ones are disjoint
-
-    @classmethod
-    def of(cls, windows: SizedWindows, tensor_sizes: tuple[int, ...]) -> Inside:
-        """Returns the parts of windows whose offsets are known."""
-        assert windows.offsets is not None
-        steps, places = np.array(windows.steps, np.int64), windows.offsets.astype(np.int64)
-        begins = np.where(places < 0, places % steps, places)
-        stops = np.minimum(places + windows.extents, tensor_sizes)
-        kept = ((windows.extents > 0) & (begins < stops)).all(axis=1)
-        return cls(np.flatnonzero(kept), begins[kept], stops[kept], (places % steps)[kept])
-
-    def pairs(self) -> Iterator[tuple[Integers, Integers]]:
-        """Batches of pairs that overlap, as positions among these."""
-        lows, highs = (self.begins, self.remainders), (self.stops, self.remainders + 1)
-        return crossing(np.hstack(lows), np.hstack(highs))
-
-    def in_words(self, tensor: Layout, itemsize: int) -> Inside | None:
-        """Returns parts without steps in words along the rows of a tensor, or None where rows share words.
-
-        A row is the last dimensions, from the last one on that is not in every window as a whole. Its
-        elements follow one another without gaps, and it begins at a word.
-        """
-        whole = ((self.begins == 0) & (self.stops == tensor.sizes)).all(axis=0)
-        axis = int(np.flatnonzero(~whole).max(initial=0))
-        places = tensor.offset, *tensor.strides[:axis]
-        in_order = tensor.strides[axis:] == Layout.packed(tensor.sizes[axis:]).strides
-        if not in_order or any(place * itemsize % WORD_NBYTES for place in places):
-            return None
-        nbytes = prod(tensor.sizes[axis + 1 :]) * itemsize
-        begins, stops = self.begins.copy(), self.stops.copy()
-        begins[:, axis] = begins[:, axis] * nbytes // WORD_NBYTES
-        stops[:, axis] = -(-stops[:, axis] * nbytes // WORD_NBYTES)
-        return self._replace(begins=begins, stops=stops)
-
-
-def refuse_overlaps(windows: SizedWindows, tensor_sizes: tuple[int, ...], overlap: str) -> None:
-    """Refuses windows that overlap inside the tensor, or at offsets that only the GPU knows, if asked to."""
-    check_overlap(overlap)
-    if overlap != "refuse":
-        return
-    if windows.offsets is None:
-        if (windows.extents > 0).all(axis=1).sum() > 1:
-            raise WindowError(UNKNOWN_OVERLAP)
-        return
-    inside = Inside.of(windows, tensor_sizes)
-    pair = next(inside.pairs(), None)
-    if pair is not None:
-        first, second = sorted(int(inside.numbers[indices[0]]) for indices in pair)
-        places, extents = windows.offsets, windows.extents
-        raise WindowError(
-            f"windows {first} and {second} overlap, at offsets {tuple(places[first].tolist())} and "
-            f"{tuple(places[second].tolist())}, of extents {tuple(extents[first].tolist())} and "
-            f"{tuple(extents[second].tolist())}: move one of them, or let the later window win by "
-            'overlap="last"'
-        )
-
-
 def sets_of(
     windows: SizedWindows, tensor: Layout, itemsize: int, overlap: str, most: int
-) -> tuple[Sequence[Integers], bool]:
+) -> tuple[Sequence[Numbers], bool]:
     """Returns the numbers of windows to insert, in sets of disjoint ones, and whether rows own their words.
 
     A later set overwrites earlier ones. Where rows share words, a set takes two dispatches or more: sets in
     which they do not are worth it up to `most` times as many. A promise of `disjoint` compares nothing.
     """
-    numbers = np.flatnonzero((windows.extents > 0).all(axis=1))
     if overlap == "disjoint":
-        return [numbers], False
+        return [windows.filled], False
     if windows.offsets is None:
-        return list(numbers[:, None]), False
+        return list(windows.filled[:, None]), False
     inside = Inside.of(windows, tensor.sizes)
-    found: Sequence[Integers] | None = [inside.numbers]
+    found = [inside.numbers]
     if overlap == "last":
-        found = in_layers(inside.pairs(), inside.numbers)
-    if found is None:
-        found = list(inside.numbers[:, None])
+        found = in_layers(inside.pairs(), inside.numbers) or list(inside.numbers[:, None])
     if itemsize < WORD_NBYTES and max(windows.steps) == 1:
         in_words = inside.in_words(tensor, itemsize)
         by_words = None if in_words is None else in_layers(in_words.pairs(), inside.numbers)

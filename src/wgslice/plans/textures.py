@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -14,7 +14,7 @@ from wgslice.layout import Layout
 from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.profiles import MAX_PLANS, Limits
 from wgslice.plans.steps import Memory, TextureCopy
-from wgslice.plans.window_strategies import extract_windows_planner
+from wgslice.plans.window_strategies import plan_windows
 from wgslice.plans.windows import Windows
 
 ROW_NBYTES = 256  # WebGPU: rows in a buffer begin at multiples of 256 bytes from the first one
@@ -125,7 +125,7 @@ def filled_rows(size: Extent, texels: Texels, fill: bytes) -> tuple[Planner, Lay
     extents = depth, height, padded_nbytes(width, texels) // texels.nbytes, texels.channels
     start, forwards = np.zeros((1, 4), np.int32), np.zeros(1, np.uint32)
     window = Windows(extents, (1, 1, 1, 1), forwards, start, start.itemsize, True, fill)
-    return extract_windows_planner(window), Layout.packed((1, *extents))
+    return partial(plan_windows, window), Layout.packed((1, *extents))
 
 
 def padded_nbytes(width: int, texels: Texels) -> int:

@@ -41,7 +41,7 @@ from wgslice.plans.copy import plan_copy, staging_copy
 from wgslice.plans.copy_strategies import MIN_OF_BLOCKS
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import EXTRACTING, WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.overlaps import Insertion, insertion_of, refuse_overlaps, sets_of
+from wgslice.plans.overlaps import insertion_of, sets_of
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner, explained, in_order, reading_from
 from wgslice.plans.problem import UNPADDED, PlanContext, too_short
 from wgslice.plans.profiles import FAILED, UNKNOWN, all_disabled, windows_class
@@ -59,7 +59,7 @@ from wgslice.plans.window_steps import (
     segments_of,
     source_groups,
 )
-from wgslice.plans.windows import SizedWindows, WindowDispatch, Windows
+from wgslice.plans.windows import Numbers, SizedWindows, WindowDispatch, Windows
 
 Copying: TypeAlias = Strategy[WindowProblem]
 
@@ -69,52 +69,52 @@ MAX_CHANNELS = 15  # masks of the uniform block, less the one that is never need
 
 def extraction_planner(windows: Windows | SizedWindows) -> Planner:
     """Returns a planner of copies from a tensor, the source, to a batch."""
+    if isinstance(windows, Windows):
+        return partial(plan_windows, windows)
     equal = windows.as_equal()
-    if isinstance(windows, SizedWindows) and not (equal and equal[1] and equal[1].is_packed):
-        return partial(plan_sized, windows, None)
-    assert equal is not None
-    return extract_windows_planner(*equal)
+    if equal and equal[1].is_packed:
+        return partial(plan_windows, equal[0], packed=equal[1])
+    return partial(plan_sized, windows, None)
 
 
 def insertion_planner(
     windows: Windows | SizedWindows, tensor_sizes: tuple[int, ...], overlap: str
 ) -> Planner:
     """Returns a planner of copies from a batch, the source, to a tensor; elements outside are dropped."""
-    equal = windows.as_equal()
-    if equal is not None:
-        return insert_windows_planner(insertion_of(equal[0], tensor_sizes, overlap), equal[1])
-    assert isinstance(windows, SizedWindows)
-    refuse_overlaps(windows, tensor_sizes or (1,), overlap)
-    return partial(plan_sized, windows, overlap)
-
-
-def extract_windows_planner(windows: Windows, batch: Layout | None = None) -> Planner:
-    """Returns a planner of windows of one size; `batch` is their layout in a packed target."""
-    return partial(plan_windows, Insertion(windows, windows.numbers, contested=False), False, batch)
-
-
-def insert_windows_planner(insertion: Insertion, batch: Layout | None = None) -> Planner:
-    """Returns a planner of windows of one size; `batch` is their layout in a packed source."""
-    return partial(plan_windows, insertion, True, batch)
+    packed = None
+    if isinstance(windows, SizedWindows) and (equal := windows.as_equal()):
+        windows, packed = equal
+    numbers, contested = insertion_of(windows, tensor_sizes or (1,), overlap)
+    if isinstance(windows, SizedWindows):
+        return partial(plan_sized, windows, overlap)
+    return partial(plan_windows, windows, inserts=True, numbers=numbers, contested=contested, packed=packed)
 
 
 def plan_windows(
-    asked: Insertion,
-    inserts: bool,
-    packed: Layout | None,
+    windows: Windows,
     source: Layout,
     target: Layout,
     itemsize: int,
     context: PlanContext,
+    /,
+    *,
+    inserts: bool = False,
+    numbers: Numbers | None = None,
+    contested: bool = False,
+    packed: Layout | None = None,
 ) -> Plan:
-    """Returns the plan of windows of one size by the strategy of the least estimated time."""
+    """Returns the plan of windows of one size by the strategy of the least estimated time.
+
+    `numbers` are those of the windows to copy, by default all; the last of `contested` ones stays. `packed`
+    is the layout of the windows in a packed buffer.
+    """
     tensor, batch = (target, source) if inserts else (source, target)
     if packed is not None:
         batch = packed.shifted(batch.offset)
-    windows, nbytes = asked.windows, batch.size * itemsize
+    numbers, nbytes = windows.numbers if numbers is None else numbers, batch.size * itemsize
     if batch.size > U32_MAX:
         raise ValueError(f"{batch.size} elements of sizes {batch.sizes}: one call copies at most {U32_MAX}")
-    if batch.size == 0 or (inserts and not (tensor.size and asked.numbers.size)):
+    if batch.size == 0 or (inserts and not (tensor.size and numbers.size)):
         return Plan(nbytes, itemsize, itemsize, source, target, ())
     table_nbytes = windows.count * max(len(windows.extents) * windows.offset_nbytes, PICK_NBYTES)
     if table_nbytes > context.limits.binding_nbytes:
@@ -123,15 +123,23 @@ def plan_windows(
             f"most {context.limits.binding_nbytes}; {'insert' if inserts else 'extract'} fewer at a time"
         )
     problem = turned_forward(
-        WindowProblem(windows, tensor, batch, itemsize, context, inserts, asked.numbers, asked.contested)
+        WindowProblem(windows, tensor, batch, itemsize, context, inserts, numbers, contested)
     )
     choice = choose(problem, WINDOWS, OnPrint(further_rejected, changes_of_windows))
     if choice is None:
         raise NoKernelError(all_disabled(f"windows of sizes {windows.sizes}", context.limits))
-    steps, scratch = choice.steps, scratch_of(choice.steps)
-    widths, costs = (itemsize, itemsize), context.limits.profile.costs
     sides = (problem.batch, problem.tensor) if inserts else (problem.tensor, problem.batch)
-    return Plan(nbytes, *widths, *sides, steps, scratch, costs=costs, choice=choice, shape=batch.sizes)
+    return Plan(
+        nbytes,
+        itemsize,
+        itemsize,
+        *sides,
+        choice.steps,
+        scratch_of(choice.steps),
+        costs=problem.costs,
+        choice=choice,
+        shape=batch.sizes,
+    )
 
 
 SCRATCH = Memory.WINNERS, Memory.PACKED  # that strategies need
@@ -179,8 +187,8 @@ def plan_sized(
 
     def alone(number: int) -> Sequence[Step]:
         one, part, numbers = windows.one(number)
-        asked = Insertion(one, numbers, contested=False)
-        return plan_windows(asked, inserts, part, source, target, itemsize, context).steps
+        sides = source, target, itemsize, context
+        return plan_windows(one, *sides, inserts=inserts, numbers=numbers, packed=part).steps
 
     problem = placed_boxes(windows, tensor, batch, itemsize, context, inserts=inserts, alone=alone)
     if overlap is not None:

@@ -50,6 +50,11 @@ class PlacedWindows(Generic[Extents]):
         """The number of windows."""
         return len(self.flips)
 
+    @cached_property
+    def numbers(self) -> Numbers:
+        """The numbers of all windows; plans hold parts of this array."""
+        return np.arange(self.count, dtype=np.uint32)
+
     @property
     def backwards(self) -> NDArray[np.uint32]:
         """1 for each dimension in which a window goes backwards, else 0: (B, rank)."""
@@ -63,11 +68,6 @@ class Windows(PlacedWindows[tuple[int, ...]]):
     indices: bool = False  # whether negative offsets count from the end, as indices do; positions never do
 
     @cached_property
-    def numbers(self) -> Numbers:
-        """The numbers of all windows; plans hold parts of this array."""
-        return np.arange(self.count, dtype=np.uint32)
-
-    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Elements of a window along each dimension."""
         return tuple(1 + (extent - 1) // step for extent, step in zip(self.extents, self.steps, strict=True))
@@ -76,10 +76,6 @@ class Windows(PlacedWindows[tuple[int, ...]]):
     def same_flips(self) -> int | None:
         """The directions of all windows if they are the same."""
         return int(self.flips[0]) if (self.flips == self.flips[0]).all() else None
-
-    def as_equal(self) -> tuple[Windows, Layout | None]:
-        """Returns the windows; their batch is that of the caller."""
-        return self, None
 
     def of_own_sizes(self, batch: Layout) -> SizedWindows:
         """The same windows, each with extents of its own, at their places in a batch."""
@@ -133,6 +129,11 @@ class SizedWindows(PlacedWindows[Integers]):
     def sizes(self) -> Integers:
         """Elements of each window along each dimension."""
         return 1 + (self.extents - 1) // np.array(self.steps, np.int64)
+
+    @property
+    def filled(self) -> Numbers:
+        """The numbers of the windows that have elements."""
+        return self.numbers[(self.extents > 0).all(axis=1)]
 
     @cached_property
     def firsts(self) -> Integers:
