@@ -14,12 +14,11 @@ import numpy as np
 
 from wgslice.layout import Layout
 from wgslice.packaged import packaged_text
-from wgslice.plans.boxes import SizedDispatch
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import MASKING, OF_INDICES, WIDEST_NBYTES, Kernel
 from wgslice.plans.pixels import pixels_of, runs_per_word
 from wgslice.plans.steps import Dispatch, OnGrid
-from wgslice.plans.windows import WindowDispatch
+from wgslice.plans.windows import SizedDispatch, WindowDispatch
 
 
 @cache

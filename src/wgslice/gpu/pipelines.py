@@ -15,7 +15,6 @@ from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.hosts import host_named, setting
 from wgslice.gpu.hosts.webgpu import WebGPU
 from wgslice.gpu.protocols import COMPUTE_STAGE, Buffer, BufferRange, BufferUsage, GPUDevice, Place
-from wgslice.plans.boxes import SizedDispatch
 from wgslice.plans.choose import Dispatched
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import INSERTING, OF_WINDOWS, SCATTERING, TABLES, WIDEST_NBYTES, Kernel
@@ -23,7 +22,7 @@ from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import MAX_CONSTANTS, MAX_PIPELINES, MAX_UNIFORM_BUFFERS
 from wgslice.plans.proofs import Checks, needed_checks
 from wgslice.plans.steps import BufferCopies, Clear, Memory, Span, TextureCopy
-from wgslice.plans.windows import WindowDispatch
+from wgslice.plans.windows import SizedDispatch, WindowDispatch
 from wgslice.shaders import entry_point, module_of, override_constants, uniform_block
 
 # Binding numbers; window kernels use the last three, gathers and scatters INDICES and INDEX_WINNERS instead.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,9 @@ from wgslice.layout import Layout
 from wgslice.operators.insert_windows import insert_listed
 from wgslice.operators.window_lists import checked_windows, gathered
 from wgslice.operators.windows_arguments import Table, cached_by_value, repeated_bytes, sizes_table
-from wgslice.plans.box_strategies import boxes_planner
-from wgslice.plans.boxes import Boxes
+from wgslice.plans.box_strategies import plan_covering
 from wgslice.plans.plan import Planner
-from wgslice.plans.windows import layouts_of
+from wgslice.plans.windows import Boxes, layouts_of
 from wgslice.tensors.placed import check_tensor, viewed
 from wgslice.tensors.tensor import Tensor, allocate
 
@@ -94,17 +94,10 @@ def prepared_padding(
     boxes = np.broadcast_to(np.array(box, np.int64), sizes.shape)
     starts = np.arange(count) * np.int64(whole.strides[0] if count > 1 else 0)
     strides = np.broadcast_to(np.array(whole.strides[1:], np.int64), sizes.shape)
-    read_strides = source_strides.copy()
-    following = np.ones(count, np.int64)  # the stride with which a dimension follows the one after it
-    for axis in range(len(box) - 1, -1, -1):  # of a dimension of size 1 any stride is right: one that merges
-        read_strides[:, axis] = np.where(sizes[:, axis] == 1, following, source_strides[:, axis])
-        following = read_strides[:, axis] * box[axis]
-    kept = np.full(count, 0 not in box)
-    empty = (sizes == 0).any(axis=1, keepdims=True)
-    highs = np.where(empty, 0, sizes)
-    places = np.stack([source_starts, starts]), np.stack([read_strides, strides])
-    padded = Boxes(np.arange(count), boxes, *places, 0 * highs, highs, fill).of(kept)
-    return padded, boxes_planner(padded)
+    highs = np.where((sizes == 0).any(axis=1, keepdims=True), 0, sizes)
+    places = np.stack([source_starts, starts]), np.stack([source_strides, strides])
+    padded = Boxes(np.arange(count), boxes, *places, 0 * highs, highs, fill).of(np.full(count, 0 not in box))
+    return padded, partial(plan_covering, padded)
 
 
 @public()

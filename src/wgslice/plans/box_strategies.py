@@ -7,27 +7,32 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout, whole_words
-from wgslice.plans.boxes import (
-    DIMENSION_COLUMNS,
-    ENDS,
-    FIXED_COLUMNS,
-    Boxes,
-    Offsets,
-    Pieces,
-    SizedDispatch,
-    sized_class,
-)
 from wgslice.plans.choose import Reason, Step, Strategy, choose, seconds_of, where
 from wgslice.plans.copy import CLEAR_FIRST, clear_of
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner
+from wgslice.plans.plan import COPY_PER_WINDOW, Plan
 from wgslice.plans.problem import NO_COPY_USAGE, UNPADDED, InContext, PlanContext
 from wgslice.plans.profiles import FAILED, UNKNOWN, all_disabled
 from wgslice.plans.steps import Span, copies_by_length, share_of
-from wgslice.plans.windows import DROPPED, Integers, Numbers, SizedWindows
+from wgslice.plans.windows import (
+    DIMENSION_COLUMNS,
+    DROPPED,
+    ENDS,
+    FIXED_COLUMNS,
+    Boxes,
+    Integers,
+    Numbers,
+    Offsets,
+    Pieces,
+    SizedDispatch,
+    SizedWindows,
+    is_contiguous,
+    sized_class,
+)
 
 BOUNDED = "offsets are in device memory, and elements outside are filled or dropped"
 
@@ -49,42 +54,23 @@ class BoxProblem(InContext):
     @property
     def nbytes(self) -> int:
         """Bytes of all boxes."""
-        return int(self.boxes.sizes.prod(axis=1).sum()) * self.itemsize
-
-    @cached_property
-    def coalesced(self) -> Boxes:
-        """The boxes in the fewest dimensions."""
-        return self.boxes.coalesced()
-
-    @property
-    def is_in_rows(self) -> bool:
-        """Whether the last one of these dimensions is contiguous in the target."""
-        return self.coalesced.rank > 0 and is_contiguous(self.coalesced.sizes, self.coalesced.strides[1])
-
-    @property
-    def rows_own_words(self) -> bool:
-        """Whether no two rows of a set share a word; rows of one element do, of one contiguous row."""
-        return self.own_words and self.is_in_rows
+        return self.boxes.count * self.itemsize
 
     @cached_property
     def rows(self) -> Boxes:
         """The boxes in the fewest dimensions, of which the last one is contiguous in the target."""
-        boxes = self.coalesced
-        if self.is_in_rows:
-            return boxes
-        one = np.ones((len(boxes.numbers), 1), np.int64)
-        return replace(
-            boxes,
-            sizes=np.hstack([boxes.sizes, one]),
-            strides=np.stack([np.hstack([strides, one]) for strides in boxes.strides]),
-            lows=np.hstack([boxes.lows, 0 * one]),
-            highs=np.hstack([boxes.highs, one]),
-        )
+        return self.boxes.in_rows()
+
+    @property
+    def masks(self) -> list[NDArray[np.bool_]]:
+        """Which rows are of each set; all of them, if there are no sets."""
+        numbers = self.rows.numbers
+        return [np.isin(numbers, each) for each in self.sets] or [np.ones(len(numbers), np.bool_)]
 
     @cached_property
     def apart(self) -> bool:
         """Whether elements of a row are apart, or reversed, in the source."""
-        return not is_contiguous(self.rows.sizes, self.rows.strides[0])
+        return not is_contiguous(self.rows.sizes[:, -1], self.rows.strides[0, :, -1])
 
     @property
     def most_blocks(self) -> int:
@@ -102,16 +88,11 @@ class BoxProblem(InContext):
 
     @cached_property
     def in_words(self) -> bool:
-        """Whether all rows are whole words on both sides."""
-        return self.itemsize % WORD_NBYTES == 0 or self.are_multiples(WORD_NBYTES)
-
-    def are_multiples(self, unit_nbytes: int) -> bool:
-        """Whether rows, their places and the distances of rows are multiples of a unit."""
-        rows, offsets = self.rows, self.offsets
-        outer = rows.sizes[:, :-1] > 1
-        places = rows.sizes[:, -1], rows.starts, rows.strides[:, :, :-1][:, outer]
-        multiples = all((place * self.itemsize % unit_nbytes == 0).all() for place in places)
-        return multiples and (offsets is None or not any(n % unit_nbytes for n in offsets.strides_nbytes))
+        """Whether all rows, their places and the distances of rows are whole words on both sides."""
+        rows = self.rows
+        places = rows.sizes[:, -1], rows.starts, rows.strides[:, :, :-1][:, rows.sizes[:, :-1] > 1]
+        whole = all((place * self.itemsize % WORD_NBYTES == 0).all() for place in places)
+        return whole and not (self.offsets and any(n % WORD_NBYTES for n in self.offsets.strides_nbytes))
 
     def extents(self, boxes: Boxes) -> tuple[Integers, Integers]:
         """The bytes of each box on both sides; of offsets in device memory, all of the tensor."""
@@ -147,47 +128,25 @@ class BoxProblem(InContext):
         return None
 
 
-def is_contiguous(sizes: Integers, strides: Integers) -> bool:
-    """Whether elements along the last dimension of boxes are contiguous on one side."""
-    return bool(((strides[:, -1] == 1) | (sizes[:, -1] == 1)).all())
-
-
 # planners
 
 
-def boxes_planner(boxes: Boxes) -> Planner:
-    """Returns a planner of boxes that cover the target; starts are counted from the first elements."""
-
-    def plan(source: Layout, target: Layout, itemsize: int, context: PlanContext, /) -> Plan:
-        offsets = np.array([[source.offset], [target.offset]])
-        placed = replace(boxes, starts=boxes.starts + offsets)
-        return plan_boxes(BoxProblem(placed, itemsize, context, covered=target), BOXES, source, target)
-
-    return plan
+def plan_covering(boxes: Boxes, source: Layout, target: Layout, itemsize: int, context: PlanContext) -> Plan:
+    """Returns the plan of boxes that cover the target; starts are counted from the first elements."""
+    placed = replace(boxes, starts=boxes.starts + np.array([[source.offset], [target.offset]]))
+    return plan_boxes(BoxProblem(placed, itemsize, context, covered=target), source, target)
 
 
-def plan_boxes(
-    problem: BoxProblem, strategies: Sequence[Strategy[BoxProblem]], source: Layout, target: Layout
-) -> Plan:
+def plan_boxes(problem: BoxProblem, source: Layout, target: Layout) -> Plan:
     """Returns the plan of boxes by the strategy of the least estimated time."""
-    itemsize, nbytes = problem.itemsize, problem.nbytes
+    widths, nbytes = (problem.itemsize, problem.itemsize), problem.nbytes
     if not nbytes or not target.size:
-        return Plan(0, itemsize, itemsize, source, target, ())
-    choice = choose(problem, strategies)
+        return Plan(0, *widths, source, target, ())
+    choice = choose(problem, BOXES)
     if choice is None:
         raise NoKernelError(all_disabled("windows of different sizes", problem.limits))
-    count = int(problem.boxes.sizes.prod(axis=1).sum())
-    return Plan(
-        nbytes,
-        itemsize,
-        itemsize,
-        source,
-        target,
-        choice.steps,
-        costs=problem.costs,
-        choice=choice,
-        shape=(count,),
-    )
+    costs, shape = problem.costs, (problem.boxes.count,)
+    return Plan(nbytes, *widths, source, target, choice.steps, costs=costs, choice=choice, shape=shape)
 
 
 def placed_boxes(
@@ -202,7 +161,11 @@ def placed_boxes(
 ) -> BoxProblem:
     """Returns the problem of windows between a tensor and their batch."""
     table, boxes = context.table, boxes_of(windows, tensor, batch, inserts)
-    offsets = None if table is None else Offsets(table, windows, tensor, itemsize, inserts)
+    offsets = None
+    if table is not None:
+        highest = np.array(tensor.sizes, np.int64) - windows.extents
+        strides_nbytes = tuple(stride * itemsize for stride in tensor.strides)
+        offsets = Offsets(table, windows, highest, strides_nbytes, tensor, inserts)
     return BoxProblem(boxes, itemsize, context, offsets=offsets, alone=alone)
 
 
@@ -241,9 +204,8 @@ def boxes_of(windows: SizedWindows, tensor: Layout, batch: Layout, inserts: bool
 def kernel_steps(problem: BoxProblem) -> Iterator[Step]:
     """Yields dispatches of the kernels, and the steps of windows that end unpadded buffers."""
     rows = problem.rows
-    for numbers in problem.sets or (None,):
-        kept = problem.padded if numbers is None else problem.padded & np.isin(rows.numbers, numbers)
-        for part in in_bindings(problem, rows.of(kept)):
+    for mask in problem.masks:
+        for part in in_bindings(problem, rows.of(mask & problem.padded)):
             yield from dispatches(problem, *part)
     yield from one_by_one(problem, rows.numbers[~problem.padded])
 
@@ -318,7 +280,8 @@ def dispatches(problem: BoxProblem, boxes: Boxes, source: Span, target: Span) ->
     row_nbytes = boxes.sizes[:, -1] * itemsize
     run_nbytes = boxes.sizes[:, outer:-1].prod(axis=1) * row_nbytes
     whole = whole and not (problem.promised and (run_nbytes % WORD_NBYTES).any())
-    own_words = whole or problem.rows_own_words
+    in_rows = bool((problem.rows.sizes[:, -1] > 1).any())  # rows of one element share words with those beside
+    own_words = whole or (problem.own_words and in_rows)
     most = problem.most_blocks
     bounded = bool((boxes.lows > 0).any() or (boxes.highs < boxes.sizes).any())
     order = "apart or reversed" if problem.apart else "contiguous"
@@ -363,7 +326,7 @@ def against_copies(problem: BoxProblem) -> Reason | None:
         return "rows of a window are not contiguous"
     if problem.apart or (rows.lows > 0).any() or (rows.highs < rows.sizes).any():
         return "elements of a window row are apart or outside"
-    return None if problem.are_multiples(WORD_NBYTES) else f"windows are unaligned to {WORD_NBYTES} bytes"
+    return None if problem.in_words else f"windows are unaligned to {WORD_NBYTES} bytes"
 
 
 def copying_seconds(problem: BoxProblem) -> float:
@@ -374,9 +337,8 @@ def copying_seconds(problem: BoxProblem) -> float:
 
 def buffer_copies(problem: BoxProblem) -> Iterator[Step]:
     """Yields a buffer copy of each window, together those of one length."""
-    rows = problem.rows
-    for numbers in problem.sets or (None,):
-        boxes = rows if numbers is None else rows.of(np.isin(rows.numbers, numbers))
+    for mask in problem.masks:
+        boxes = problem.rows.of(mask)
         read, written = boxes.starts * problem.itemsize
         nbytes = boxes.sizes[:, 0] * problem.itemsize
         yield from copies_by_length(read, written, nbytes, "windows of contiguous words on both sides")
@@ -402,5 +364,11 @@ BOXES: tuple[Strategy[BoxProblem], ...] = (
         where(lambda problem: problem.clear),
         lambda problem: seconds_of(problem.clear, problem.costs),
         clear_first,
+    ),
+    Strategy(
+        "window by window",
+        where(lambda problem: problem.alone and problem.against_kernel),
+        lambda problem: len(problem.boxes.numbers) * min(problem.costs.copy_s, problem.costs.dispatch_s),
+        lambda problem: one_by_one(problem, problem.boxes.numbers),
     ),
 )

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from math import inf, prod
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from wgslice.plans.boxes import SizedDispatch
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import UNKNOWN, Costs, Limits, Profile
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, TextureCopy
-from wgslice.plans.windows import WindowDispatch
+from wgslice.plans.windows import SizedDispatch, WindowDispatch
 
 Dispatched: TypeAlias = Dispatch | WindowDispatch | IndexedDispatch | SizedDispatch
 Step: TypeAlias = Clear | BufferCopies | TextureCopy | Dispatched

@@ -11,11 +11,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from wgslice.layout import Layout
-from wgslice.plans.boxes import DIMENSION_COLUMNS as DIMENSION_COLUMNS
-from wgslice.plans.boxes import ENDS as ENDS
-from wgslice.plans.boxes import FIXED_COLUMNS as FIXED_COLUMNS
-from wgslice.plans.boxes import SizedDispatch as SizedDispatch
-from wgslice.plans.boxes import sized_class as sized_class
 from wgslice.plans.copy import SliceGradPlanner, plan_anew, plan_copy
 from wgslice.plans.copy_strategies import DISPATCHES as DISPATCHES
 from wgslice.plans.copy_strategies import LEAVING_ENDS as LEAVING_ENDS
@@ -55,11 +50,16 @@ from wgslice.plans.window_strategies import WINDOWS as WINDOWS
 from wgslice.plans.window_strategies import extraction_planner, insertion_planner
 from wgslice.plans.window_strategies import scratch_of as scratch_of
 from wgslice.plans.window_strategies import with_steps as with_steps
+from wgslice.plans.windows import DIMENSION_COLUMNS as DIMENSION_COLUMNS
 from wgslice.plans.windows import DROPPED as DROPPED
+from wgslice.plans.windows import ENDS as ENDS
+from wgslice.plans.windows import FIXED_COLUMNS as FIXED_COLUMNS
 from wgslice.plans.windows import Packing as Packing
+from wgslice.plans.windows import SizedDispatch as SizedDispatch
 from wgslice.plans.windows import SizedWindows as SizedWindows
 from wgslice.plans.windows import WindowDispatch as WindowDispatch
 from wgslice.plans.windows import Windows as Windows
+from wgslice.plans.windows import sized_class as sized_class
 
 
 class Asked(NamedTuple):

@@ -13,16 +13,7 @@ import numpy as np
 from wgslice.arguments import U32_MAX
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout
-from wgslice.plans.box_strategies import (
-    BOUNDED,
-    BOXES,
-    BoxProblem,
-    kernel_steps,
-    one_by_one,
-    placed_boxes,
-    plan_boxes,
-)
-from wgslice.plans.boxes import sized_class
+from wgslice.plans.box_strategies import BOUNDED, kernel_steps, placed_boxes, plan_boxes
 from wgslice.plans.choose import (
     OTHER,
     Applies,
@@ -59,7 +50,7 @@ from wgslice.plans.window_steps import (
     segments_of,
     source_groups,
 )
-from wgslice.plans.windows import Numbers, SizedWindows, WindowDispatch, Windows
+from wgslice.plans.windows import Numbers, SizedWindows, WindowDispatch, Windows, sized_class
 
 Copying: TypeAlias = Strategy[WindowProblem]
 
@@ -195,7 +186,7 @@ def plan_sized(
         most = 2 if problem.padded.all() else 1  # windows that end unpadded buffers are copied one by one
         sets, own_words = sets_of(windows, tensor, itemsize, overlap, most)
         problem = replace(problem, sets=sets, own_words=own_words, promised=overlap == "disjoint")
-    return plan_boxes(problem, SIZED, source, target)
+    return plan_boxes(problem, source, target)
 
 
 def buffer_copies(problem: WindowProblem) -> Sequence[Step]:
@@ -504,14 +495,5 @@ WINDOWS: tuple[Copying, ...] = (
         where(are_long),
         lambda problem: problem.windows.count * min(problem.costs.copy_s, problem.costs.dispatch_s),
         lambda problem: in_order(each_window(problem)),
-    ),
-)
-SIZED: tuple[Strategy[BoxProblem], ...] = (
-    *BOXES,
-    Strategy(
-        "window by window",
-        where(lambda problem: problem.against_kernel is not None),
-        lambda problem: len(problem.boxes.numbers) * min(problem.costs.copy_s, problem.costs.dispatch_s),
-        lambda problem: one_by_one(problem, problem.boxes.numbers),
     ),
 )
