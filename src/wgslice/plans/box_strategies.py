@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +28,10 @@ from wgslice.plans.windows import (
     Integers,
     Numbers,
     Offsets,
+    Packing,
     Pieces,
+    PlacedWindows,
     SizedDispatch,
-    SizedWindows,
     is_contiguous,
     sized_class,
 )
@@ -150,52 +152,40 @@ def plan_boxes(problem: BoxProblem, source: Layout, target: Layout) -> Plan:
 
 
 def placed_boxes(
-    windows: SizedWindows,
+    windows: PlacedWindows[Any],
+    packing: Packing,
     tensor: Layout,
     batch: Layout,
     itemsize: int,
     context: PlanContext,
     *,
     inserts: bool,
-    alone: Callable[[int], Sequence[Step]] | None = None,
 ) -> BoxProblem:
-    """Returns the problem of windows between a tensor and their batch."""
-    table, boxes = context.table, boxes_of(windows, tensor, batch, inserts)
-    offsets = None
-    if table is not None:
-        highest = np.array(tensor.sizes, np.int64) - windows.extents
-        strides_nbytes = tuple(stride * itemsize for stride in tensor.strides)
-        offsets = Offsets(table, windows, highest, strides_nbytes, tensor, inserts)
-    return BoxProblem(boxes, itemsize, context, offsets=offsets, alone=alone)
-
-
-def boxes_of(windows: SizedWindows, tensor: Layout, batch: Layout, inserts: bool) -> Boxes:
-    """Returns windows as boxes; those in device memory from offsets of 0."""
-    firsts, moves, sizes = windows.firsts, windows.moves, windows.sizes
+    """Returns windows, packed in a batch, as boxes; those in device memory from offsets of 0."""
+    extents = np.broadcast_to(np.array(windows.extents, np.int64), packing.strides.shape)
+    steps, tensor_sizes = np.array(windows.steps, np.int64), np.array(tensor.sizes, np.int64)
+    sizes, strides = 1 + (extents - 1) // steps, np.array(tensor.strides, np.int64)
+    firsts = windows.backwards.astype(np.int64) * (extents - 1)  # index of the first element, from the offset
+    moves = np.where(firsts > 0, -1, 1) * steps  # indices from one element to the next
     if windows.offsets is not None:
         firsts = firsts + windows.offsets
-    strides = np.array(tensor.strides, np.int64)
-    sides = [
-        (tensor.offset + firsts @ strides, moves * strides),
-        (batch.offset + windows.packing.starts, windows.packing.strides),
-    ]
-    starts, both_strides = (
-        np.stack(values) for values in zip(*(sides[::-1] if inserts else sides), strict=True)
-    )
+    starts = tensor.offset + firsts @ strides, batch.offset + packing.starts
+    both = moves * strides, packing.strides
+    order = -1 if inserts else 1
     lows, highs = np.zeros_like(sizes), sizes
     if windows.fill is not None and windows.offsets is not None:
-        steps, extents = np.array(windows.steps, np.int64), np.array(tensor.sizes, np.int64)
-        forwards = -(firsts // steps), -((firsts - extents) // steps)
-        backwards = (firsts - extents) // steps + 1, firsts // steps + 1
-        lows, highs = (
-            np.clip(np.where(moves > 0, *bounds), 0, sizes)
-            for bounds in zip(forwards, backwards, strict=True)
-        )
-        highs = np.maximum(lows, highs)
-    numbers = np.arange(windows.count)
+        beyond = (firsts - tensor_sizes) // steps
+        lows = np.clip(np.where(moves > 0, -(firsts // steps), beyond + 1), 0, sizes)
+        highs = np.clip(np.where(moves > 0, -beyond, firsts // steps + 1), lows, sizes)
+    sides = np.stack(starts[::order]), np.stack(both[::order])
     fill = None if windows.fill is DROPPED else windows.fill
-    boxes = Boxes(numbers, sizes, starts, both_strides, lows, highs, fill).of((sizes > 0).all(axis=1))
-    return boxes.clipped() if inserts else boxes
+    boxes = Boxes(np.arange(windows.count), sizes, *sides, lows, highs, fill)
+    boxes = boxes.of((sizes > 0).all(axis=1))
+    offsets = None
+    if context.table is not None:
+        strides_nbytes = tuple(stride * itemsize for stride in tensor.strides)
+        offsets = Offsets(context.table, windows, tensor_sizes - extents, strides_nbytes, tensor, inserts)
+    return BoxProblem(boxes.clipped() if inserts else boxes, itemsize, context, offsets=offsets)
 
 
 # the kernels

@@ -21,7 +21,7 @@ from wgslice.plans.overlaps import layers_of
 from wgslice.plans.problem import NO_COPY_USAGE, InContext, PlanContext, span_of
 from wgslice.plans.profiles import FAILED
 from wgslice.plans.steps import BufferCopies, Places, Span
-from wgslice.plans.windows import Numbers, Windows, Winners
+from wgslice.plans.windows import Numbers, Packing, Windows, Winners
 
 ROW_STEPS = 2, 4  # of elements that make a block
 
@@ -147,13 +147,6 @@ class WindowProblem(InContext):
     def in_parts(self) -> bool:
         """Whether windows may overlap in parts of rows."""
         return self.windows.sizes[self.row.axis] > 1 and self.differ[self.row.axis]
-
-    @property
-    def bands_of_blocks(self) -> list[Band]:
-        """The bands, with winners per vector if windows may overlap in parts of rows."""
-        if not self.in_parts:
-            return self.bands
-        return [replace(band, blocks=-(-self.binding(band).nbytes // WIDEST_NBYTES)) for band in self.bands]
 
     def reaching(
         self, numbers: Numbers, ranges: Sequence[range]
@@ -345,9 +338,11 @@ class WindowProblem(InContext):
     @cached_property
     def boxes(self) -> BoxProblem:
         """The same as boxes; of inserted windows, nobody may have compared whether they are disjoint."""
-        windows = self.windows.of_own_sizes(self.batch)
-        sides = self.tensor, self.batch
-        found = placed_boxes(windows, *sides, self.itemsize, self.context, inserts=self.inserts)
+        apart, *strides = self.batch.strides
+        starts = np.arange(self.windows.count) * np.int64(apart)
+        packing = Packing(starts, np.tile(np.array(strides, np.int64), (len(starts), 1)), self.batch.size)
+        known = self.tensor, self.batch, self.itemsize, self.context
+        found = placed_boxes(self.windows, packing, *known, inserts=self.inserts)
         kept = np.isin(found.boxes.numbers, self.numbers)
         return replace(found, boxes=found.boxes.of(kept), promised=self.inserts)
 
@@ -362,15 +357,17 @@ def turned_forward(problem: WindowProblem) -> WindowProblem:
     of_batch = [stride < 0 for stride in batch.strides[1:]]
     if not any(of_tensor + of_batch):
         return problem
-    if windows.offsets is not None:
-        windows = windows.trimmed()
+    offsets = windows.offsets
+    if offsets is not None:  # windows then begin and end with an element, in both directions
+        rest = (np.array(windows.extents, np.int64) - 1) % windows.steps * (np.array(windows.sizes) > 0)
+        offsets = np.clip(offsets + windows.backwards * rest, I32_MIN, I32_MAX).astype(np.int32)
+        windows = replace(windows, extents=tuple((windows.extents - rest).tolist()))
     else:
         steps = zip(of_batch, windows.extents, windows.steps, strict=True)
         of_batch = [backwards and (extent - 1) % step == 0 for backwards, extent, step in steps]
     flips = sum(
         1 << axis for axis, sides in enumerate(zip(of_tensor, of_batch, strict=True)) if sum(sides) == 1
     )
-    offsets = windows.offsets
     if offsets is not None and any(of_tensor):
         highest = np.subtract(tensor.sizes, windows.extents, dtype=np.int64)
         from_end = np.clip(highest - offsets, I32_MIN, I32_MAX).astype(np.int32)

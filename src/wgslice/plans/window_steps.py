@@ -201,7 +201,11 @@ def source_groups(problem: WindowProblem, numbers: Numbers) -> list[tuple[Number
     if whole.nbytes <= problem.max_nbytes:
         return [(numbers, whole, 0)]
     if windows.offsets is None or problem.unaligned:  # rows that share blocks are copied in order
-        return [(numbers, *part) for part in source_parts(problem, whole)] or None
+        row_nbytes = windows.extents[problem.row.axis] * problem.row.unit * problem.itemsize
+        parts = segments_of(problem, row_nbytes)
+        if not parts or whole.nbytes > U32_MAX:
+            return None
+        return [(numbers, part, parts[1].offset_nbytes - parts[0].offset_nbytes) for part in parts]
     tensor, offsets = problem.tensor, windows.offsets[numbers].astype(np.int64)
     most = np.array(tensor.sizes) - 1
     nearest = np.clip(offsets, 0, most) * tensor.strides
@@ -220,20 +224,6 @@ def source_groups(problem: WindowProblem, numbers: Numbers) -> list[tuple[Number
     return groups
 
 
-def source_parts(problem: WindowProblem, whole: Span) -> list[tuple[Span, int]]:
-    """Returns parts of the source with whole rows, and the bytes that these begin in; none of longer rows."""
-    axis, unit = problem.row.axis, problem.row.unit
-    row_nbytes = problem.windows.extents[axis] * unit * problem.itemsize
-    alignment = problem.limits.binding_alignment_nbytes
-    segment = (problem.max_nbytes - row_nbytes) // alignment * alignment
-    if segment <= 0 or whole.nbytes > U32_MAX:
-        return []
-    stop = whole.offset_nbytes + whole.nbytes
-    starts = range(whole.offset_nbytes, stop, segment)
-    spans = [Span(start, min(whole_words(segment + row_nbytes), stop - start)) for start in starts]
-    return [(span, segment) for span in spans]
-
-
 def inserted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
     """Yields dispatches of whole vectors of rows, then of row ends, which overwrite parts of earlier vectors.
 
@@ -250,9 +240,11 @@ def inserted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
         "each": BLOCK_WORDS * END_PIECES // end_pieces,
         "ends": True,
     }
-    for band in problem.bands_of_blocks:
-        yield from winners(problem, band)
+    for band in problem.bands:
         target = problem.binding(band)
+        if problem.in_parts:  # there are winners per vector
+            band = replace(band, blocks=-(-target.nbytes // WIDEST_NBYTES))
+        yield from winners(problem, band)
         blocks = Span(target.offset_nbytes, target.nbytes // WIDEST_NBYTES * WIDEST_NBYTES)
         _, leaving = problem.reaching(band.numbers, band.ranges)
         with_room = band.numbers < problem.stop
@@ -310,16 +302,18 @@ def elements(kernel: Kernel, problem: WindowProblem) -> Iterator[WindowDispatch]
                     yield dispatch(problem, kernel, band, numbers, both, reason, part=part, **launch)
 
 
-def segments_of(problem: WindowProblem) -> list[Span]:
-    """Returns consecutive bindings of the tensor."""
+def segments_of(problem: WindowProblem, row_nbytes: int = 0) -> list[Span]:
+    """Returns consecutive bindings of the tensor, with whole rows that begin in each; none of longer rows."""
     if not problem.tensor.size:
         return [Span(0, WORD_NBYTES)]
     alignment = problem.limits.binding_alignment_nbytes
-    most_nbytes = problem.max_nbytes // alignment * alignment  # after which a binding may begin again
+    segment = (problem.max_nbytes - row_nbytes) // alignment * alignment  # after which a binding may begin
+    if segment <= 0:
+        return []
     whole = span_of(problem.tensor, problem.itemsize, problem.limits)
     stop = whole.offset_nbytes + whole.nbytes
-    starts = range(whole.offset_nbytes, stop, most_nbytes)
-    return [Span(start, min(most_nbytes, stop - start)) for start in starts]
+    starts = range(whole.offset_nbytes, stop, segment)
+    return [Span(start, min(whole_words(segment + row_nbytes), stop - start)) for start in starts]
 
 
 def words_each(row_nbytes: int, profile: Profile) -> int:

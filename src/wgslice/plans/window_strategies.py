@@ -36,7 +36,7 @@ from wgslice.plans.overlaps import insertion_of, sets_of
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner, explained, in_order, reading_from
 from wgslice.plans.problem import UNPADDED, PlanContext, too_short
 from wgslice.plans.profiles import FAILED, UNKNOWN, all_disabled, windows_class
-from wgslice.plans.steps import BufferCopies, Memory, OnGrid
+from wgslice.plans.steps import BufferCopies, Memory, OnGrid, Span
 from wgslice.plans.window_problem import WindowProblem, is_contiguous, turned_forward
 from wgslice.plans.window_steps import (
     block_seconds,
@@ -143,16 +143,14 @@ def scratch_of(steps: Iterable[Step]) -> tuple[tuple[Memory, int], ...]:
         if isinstance(step, WindowDispatch | IndexedDispatch) and step.winners:
             needed[Memory.WINNERS] = max(needed[Memory.WINNERS], step.winners.span.nbytes)
         if step.writes is Memory.PACKED:
-            needed[Memory.PACKED] = max(needed[Memory.PACKED], stop_nbytes(step))
+            assert isinstance(step, BufferCopies | OnGrid)
+            if isinstance(step, BufferCopies):
+                written = Span(int(step.offsets[:, 1].max()), step.nbytes)
+            else:
+                written = step.target_binding
+            stop_nbytes = written.offset_nbytes + written.nbytes
+            needed[Memory.PACKED] = max(needed[Memory.PACKED], stop_nbytes)
     return tuple((memory, nbytes) for memory, nbytes in needed.items() if nbytes)
-
-
-def stop_nbytes(step: Step) -> int:
-    """Returns the end of what a step writes, in bytes."""
-    if isinstance(step, BufferCopies):
-        return int(step.offsets[:, 1].max()) + step.nbytes
-    assert isinstance(step, OnGrid)
-    return step.target_binding.offset_nbytes + step.target_binding.nbytes
 
 
 def with_steps(plan: Plan, steps: tuple[Step, ...]) -> Plan:
@@ -181,7 +179,8 @@ def plan_sized(
         sides = source, target, itemsize, context
         return plan_windows(one, *sides, inserts=inserts, numbers=numbers, packed=part).steps
 
-    problem = placed_boxes(windows, tensor, batch, itemsize, context, inserts=inserts, alone=alone)
+    known = windows, windows.packing, tensor, batch, itemsize, context
+    problem = replace(placed_boxes(*known, inserts=inserts), alone=alone)
     if overlap is not None:
         most = 2 if problem.padded.all() else 1  # windows that end unpadded buffers are copied one by one
         sets, own_words = sets_of(windows, tensor, itemsize, overlap, most)
@@ -220,40 +219,27 @@ def against_blocks(problem: WindowProblem) -> Reason | None:
         return "the input is empty"
     if problem.against_rows:
         return problem.against_rows
-    row, blocked = problem.row, problem.limits.profile.contiguous
-    if row.nbytes < WIDEST_NBYTES:
-        return too_short(row.nbytes, WIDEST_NBYTES)
-    if problem.unaligned and blocked and row.nbytes < (least := 2 * WIDEST_NBYTES - 1):
+    row, least = problem.row, WIDEST_NBYTES
+    if problem.unaligned and problem.limits.profile.contiguous and row.nbytes >= least:
+        least = 2 * WIDEST_NBYTES - 1
+    if row.nbytes < least:
         return too_short(row.nbytes, least)
     if row.channels > MAX_CHANNELS:
         return f"reversed rows keep {row.channels} elements in order; at most {MAX_CHANNELS} are supported"
-    if problem.stop == 0 or (problem.contested and problem.stop < problem.windows.count):
+    past = problem.tensor.stop * problem.itemsize > problem.context.source_capacity_nbytes
+    unpadded = past and not problem.inserts
+    if unpadded or problem.stop == 0 or (problem.contested and problem.stop < problem.windows.count):
         return UNPADDED
-    if problem.in_parts and (against := against_winner_blocks(problem)):
-        return against
     if problem.inserts:
         ends = windows_class(Kernel.INSERT_WORDS, row.element_nbytes, ends=True, mirrored=row.mirrored)
-        return None if ends in problem.costs.classes else UNKNOWN
-    if problem.tensor.stop * problem.itemsize > problem.context.source_capacity_nbytes:
-        return UNPADDED
-    return against_groups(problem)
-
-
-def against_winner_blocks(problem: WindowProblem) -> Reason | None:
-    """Returns why winners per vector of the target are not applicable, or None."""
-    if Kernel.LAST_WRITER_ROWS in problem.limits.disabled:
-        return FAILED
-    if windows_class(Kernel.LAST_WRITER_ROWS, WIDEST_NBYTES) not in problem.costs.classes:
-        return UNKNOWN
-    return None
-
-
-def against_groups(problem: WindowProblem) -> Reason | None:
-    """Returns why no bindings of the input hold the source of the rows, or None."""
-    invocations = problem.row.count * problem.row.words_spanned
-    for numbers in problem.held(problem.whole, problem.numbers, invocations):
-        if source_groups(problem, numbers) is None:
-            return "the input of one window exceeds a storage binding"
+        winners = windows_class(Kernel.LAST_WRITER_ROWS, WIDEST_NBYTES)
+        if problem.in_parts and winners.kernel in problem.limits.disabled:
+            return FAILED
+        needed = {ends, winners} if problem.in_parts else {ends}
+        return None if needed <= problem.costs.classes.keys() else UNKNOWN
+    held = problem.held(problem.whole, problem.numbers, row.count * row.words_spanned)
+    if any(source_groups(problem, numbers) is None for numbers in held):
+        return "the input of one window exceeds a storage binding"
     return None
 
 

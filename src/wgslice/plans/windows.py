@@ -15,7 +15,6 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.arguments import I32_MAX, I32_MIN
 from wgslice.layout import Layout
 from wgslice.plans.kernels import UNITS_NBYTES, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.problem import Table
@@ -81,26 +80,6 @@ class Windows(PlacedWindows[tuple[int, ...]]):
         """The directions of all windows if they are the same."""
         return int(self.flips[0]) if (self.flips == self.flips[0]).all() else None
 
-    def of_own_sizes(self, batch: Layout) -> SizedWindows:
-        """The same windows, each with extents of its own, at their places in a batch."""
-        shape = self.count, len(self.extents)
-        extents, strides = (
-            np.broadcast_to(np.array(each, np.int64), shape) for each in (self.extents, batch.strides[1:])
-        )
-        packing = Packing(np.arange(self.count) * np.int64(batch.strides[0]), strides, batch.size)
-        known = self.offsets, self.offset_nbytes, self.offset_signed, self.fill
-        return SizedWindows(extents, self.steps, self.flips, *known, packing)
-
-    def trimmed(self) -> Windows:
-        """Returns windows of the same elements that begin and end with one, in both directions."""
-        assert self.offsets is not None
-        steps = np.array(self.steps, np.int64)
-        rest = (np.array(self.extents, np.int64) - 1) % steps * (np.array(self.sizes) > 0)
-        if not rest.any():
-            return self
-        offsets = np.clip(self.offsets + self.backwards * rest, I32_MIN, I32_MAX).astype(np.int32)
-        return replace(self, extents=tuple((self.extents - rest).tolist()), offsets=offsets)
-
     def goes_backwards(self, axis: int) -> bool:
         """Whether some window is reversed along a dimension of several elements."""
         return self.sizes[axis] > 1 and bool((self.flips >> np.uint32(axis) & np.uint32(1)).any())
@@ -140,16 +119,6 @@ class SizedWindows(PlacedWindows[Integers]):
         return self.numbers[(self.extents > 0).all(axis=1)]
 
     @cached_property
-    def firsts(self) -> Integers:
-        """Indices of the tensor at the first element of each window, from its offsets."""
-        return self.backwards.astype(np.int64) * (self.extents - 1)
-
-    @cached_property
-    def moves(self) -> Integers:
-        """Indices of the tensor from one element of each window to the next, along each dimension."""
-        return np.where(self.firsts > 0, -1, 1) * np.array(self.steps, np.int64)
-
-    @cached_property
     def layouts(self) -> list[Layout]:
         """The layout of each window in the batch; of calls at the same places, made once."""
         return layouts_of(self.sizes, self.packing.strides, self.packing.starts)
@@ -157,33 +126,27 @@ class SizedWindows(PlacedWindows[Integers]):
     def as_equal(self) -> tuple[Windows, Layout] | None:
         """Returns the windows and their batch, if windows of equal sizes are at equal distances in it."""
         starts, strides, _ = self.packing
+        apart = np.diff(starts)
         if not self.count or any((each != each[0]).any() for each in (self.extents, strides)):
             return None
-        apart = np.diff(starts)
         if (apart != apart[:1]).any():
             return None
-        return self._equal(0, slice(None)), self._batch(0, self.count, int(apart[0]) if len(apart) else 0)
+        return self._like(0, slice(None), int(apart[0]) if len(apart) else 0)
 
-    def one(self, number: int) -> tuple[Windows, Layout, NDArray[np.uint32]]:
+    def one(self, number: int) -> tuple[Windows, Layout, Numbers]:
         """Returns a window, its batch and its number; of device-resident offsets among all windows."""
-        if self.offsets is None:
-            equal = self._equal(number, slice(None))
-            return equal, self._batch(number, self.count, 0), equal.numbers[number : number + 1]
-        equal = self._equal(number, slice(number, number + 1))
-        return equal, self._batch(number, 1, 0), equal.numbers
+        on_gpu = self.offsets is None
+        windows, batch = self._like(number, slice(None) if on_gpu else slice(number, number + 1), 0)
+        return windows, batch, windows.numbers[number if on_gpu else 0 :][:1]
 
-    def _equal(self, number: int, kept: slice) -> Windows:
-        """Returns some windows with the extents of one."""
-        offsets = None if self.offsets is None else self.offsets[kept]
-        extents = tuple(self.extents[number].tolist())
-        known = self.offset_nbytes, self.offset_signed, self.fill
-        return Windows(extents, self.steps, self.flips[kept], offsets, *known)
-
-    def _batch(self, number: int, count: int, apart: int) -> Layout:
-        """Returns a batch of windows with the sizes of one, from its start on."""
+    def _like(self, number: int, kept: slice, apart: int) -> tuple[Windows, Layout]:
+        """Returns some windows with the extents of one, and their batch, from its start on."""
         starts, strides, _ = self.packing
-        sizes = self.sizes[number].tolist()
-        return Layout.of((count, *sizes), (apart, *strides[number].tolist()), int(starts[number]))
+        offsets = None if self.offsets is None else self.offsets[kept]
+        known = self.offset_nbytes, self.offset_signed, self.fill
+        windows = Windows(tuple(self.extents[number].tolist()), self.steps, self.flips[kept], offsets, *known)
+        sizes = windows.count, *windows.sizes
+        return windows, Layout.of(sizes, (apart, *strides[number].tolist()), int(starts[number]))
 
 
 def layouts_of(sizes: Integers, strides: Integers, starts: Integers) -> list[Layout]:
@@ -480,7 +443,7 @@ class Offsets(NamedTuple):
     """Device-resident offsets of windows."""
 
     table: Table
-    windows: SizedWindows
+    windows: PlacedWindows[Any]
     highest: Integers  # (B, columns), the greatest offsets, to which they are clamped
     strides_nbytes: tuple[int, ...]  # of the tensor
     tensor: Layout
