@@ -23,11 +23,10 @@ from wgslice.operators.binding import TensorDesc
 from wgslice.operators.compiled import BoundOperator, CompiledOperator
 from wgslice.operators.compiled_textures import CompiledTextureCopy, FromTexture, ToTexture
 from wgslice.operators.explain import Explanation, explain
-from wgslice.operators.extract_windows import ExtractWindows, extract_windows
-from wgslice.operators.insert_windows import InsertWindows, insert_windows
 from wgslice.operators.padding import pad_windows, unpad_windows
 from wgslice.operators.slice1 import Slice, Slice1, SliceGrad, slice, slice1, slice_grad
 from wgslice.operators.textures import copy_to_texture, from_texture, map_texture
+from wgslice.operators.windows import ExtractWindows, InsertWindows, extract_windows, insert_windows
 from wgslice.operators.windows_arguments import tile_offsets
 from wgslice.plans.plan import Plan
 from wgslice.tensors.creation import arange, asarray, empty, from_buffer, from_dlpack, full, ones, zeros

@@ -18,7 +18,7 @@ from wgslice.layout import Layout
 from wgslice.layout_rules import unsqueezed
 from wgslice.numpy_protocol import copies as rules
 from wgslice.numpy_protocol.copies import Copies
-from wgslice.operators.insert_windows import insert_listed
+from wgslice.operators.windows import write_windows
 from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import check_no_sequence, check_tensor, viewed
 from wgslice.tensors.tensor import Tensor, allocate
@@ -154,7 +154,7 @@ def joined_at_once(
     offsets = np.zeros((len(layouts), len(sizes)), np.int64)
     offsets[1:, along] = np.cumsum([layout.sizes[along] for layout in layouts])[:-1]
     views = [viewed(x, layout) for x, layout in zip(tensors, layouts, strict=True)]
-    insert_listed(result, offsets, views, None, "disjoint", None)
+    write_windows(result, offsets, views, None, "disjoint", None)
     return result
 
 

@@ -13,9 +13,15 @@ from wgslice.arguments import Integers, integers
 from wgslice.errors import NoKernelError, public
 from wgslice.gpu.recording import Copy, run_copy
 from wgslice.layout import Layout
-from wgslice.operators.insert_windows import insert_listed
-from wgslice.operators.window_lists import checked_windows, gathered
-from wgslice.operators.windows_arguments import Table, cached_by_value, repeated_bytes, sizes_table
+from wgslice.operators.windows import write_windows
+from wgslice.operators.windows_arguments import (
+    Table,
+    cached_by_value,
+    checked_windows,
+    gathered,
+    repeated_bytes,
+    sizes_table,
+)
 from wgslice.plans.box_strategies import plan_covering
 from wgslice.plans.plan import Planner
 from wgslice.plans.windows import Boxes, layouts_of
@@ -73,15 +79,15 @@ def pad_windows(
     filled = repeated_bytes(fill, first.dtype)
     output = allocate((len(listed), *box), first.dtype, first.device, zeroed=False)
     source, packing = gathered(first.device, first.dtype, listed, sizes)
-    prepared = prepared_padding(sizes, box, packing.starts, packing.strides, filled)
+    _, planner, planning = prepared_padding(sizes, box, packing.starts, packing.strides, filled)
     target = output.bound_layout._replace(fresh=True)
     try:
-        run_copy(first.device, Copy(source, target, prepared.planner, planning=prepared.planning))
+        run_copy(first.device, Copy(source, target, planner, planning=planning))
     except NoKernelError:  # disabled, or the source ends inside a vector of 16 bytes: in two steps
         output[...] = np.frombuffer(filled, first.dtype)[0]
         offsets = np.zeros((len(listed), len(box) + 1), np.int64)
         offsets[:, 0] = np.arange(len(listed))
-        insert_listed(output, offsets, [each[None] for each in listed], None, "disjoint", None)
+        write_windows(output, offsets, [each[None] for each in listed], None, "disjoint", None)
     return output
 
 

@@ -1,11 +1,11 @@
-"""Checks of window arguments (offsets, sizes, strides, fill), and the offsets of tiles."""
+"""Checks of window arguments (offsets, sizes, strides, fill, lists), and the offsets of tiles."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from math import prod
-from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,9 +22,10 @@ from wgslice.arguments import (
     one_or_more,
     value_of,
 )
-from wgslice.dtypes import DType
+from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import WindowError, fitted, named
-from wgslice.gpu.recording import Binding, Planning, plan_between
+from wgslice.gpu.device import Device
+from wgslice.gpu.recording import Binding, Planning, plan_between, run_copies
 from wgslice.layout import Layout
 from wgslice.layout_rules import unsqueezed
 from wgslice.operators.binding import TensorDesc
@@ -32,7 +33,15 @@ from wgslice.plans.copy import plan_anew
 from wgslice.plans.kernels import WIDEST_NBYTES
 from wgslice.plans.plan import Planner
 from wgslice.plans.windows import DROPPED, Packing, SizedWindows, Windows
-from wgslice.tensors.placed import Placed, as_assigned, check_of_numbers
+from wgslice.tensors.placed import (
+    Placed,
+    as_assigned,
+    as_copied,
+    check_input,
+    check_of_numbers,
+    uploaded,
+)
+from wgslice.tensors.tensor import Tensor, allocate
 
 Table: TypeAlias = NDArray[np.int64]
 AnyWindows: TypeAlias = Windows | SizedWindows
@@ -51,19 +60,10 @@ def packed_windows(sizes: Table, itemsize: int) -> Packing:
     """Return the places of windows of some sizes, (B, rank), in a packed buffer."""
     unit = WIDEST_NBYTES // itemsize
     stops = np.cumsum(-(-sizes.prod(axis=1) // unit) * unit)
-    strides = np.ones_like(sizes)
-    for axis in range(sizes.shape[1] - 2, -1, -1):
-        strides[:, axis] = strides[:, axis + 1] * sizes[:, axis + 1]
+    inner = np.hstack([np.ones_like(sizes[:, :1]), sizes[:, :0:-1]])
+    strides = np.ascontiguousarray(inner.cumprod(axis=1)[:, ::-1])
     starts = np.concatenate([[0], stops[:-1]])[: len(sizes)]
     return Packing(starts, strides, int(stops[-1]) if len(stops) else 0)
-
-
-class Prepared(NamedTuple, Generic[SomeWindows]):
-    """Checked windows of a call, their planner, and a cache of its plans."""
-
-    windows: SomeWindows
-    planner: Planner
-    planning: Planning
 
 
 # Preparing 16 windows costs 0.5 ms on the host, 1,000 of different sizes 15 ms; the rest of such calls costs
@@ -73,16 +73,16 @@ MAX_PREPARED, MAX_PREPARED_PLANS, MAX_PREPARED_VALUES = 16, 4, 2**14
 
 def cached_by_value(
     prepare: Callable[..., tuple[SomeWindows, Planner]],
-) -> Callable[..., Prepared[SomeWindows]]:
+) -> Callable[..., tuple[SomeWindows, Planner, Planning]]:
     """Cache a function by the content of its arguments, with a cache of plans for each result."""
 
-    def anew(*arguments: Any) -> Prepared[SomeWindows]:
+    def anew(*arguments: Any) -> tuple[SomeWindows, Planner, Planning]:
         planning = partial(plan_between, lru_cache(maxsize=MAX_PREPARED_PLANS)(plan_anew))
-        return Prepared(*prepare(*arguments), planning)
+        return *prepare(*arguments), planning
 
     cached = lru_cache(maxsize=MAX_PREPARED)(lambda *keys: anew(*map(value_of, keys)))
 
-    def prepared(*arguments: Any) -> Prepared[SomeWindows]:
+    def prepared(*arguments: Any) -> tuple[SomeWindows, Planner, Planning]:
         keys = [each if isinstance(each, OnGpu) else key_of(each, MAX_PREPARED_VALUES) for each in arguments]
         return anew(*arguments) if NotImplemented in keys else cached(*keys)
 
@@ -98,14 +98,9 @@ def given_offsets(offsets: ArrayLike | Placed | TensorDesc) -> Table | OnGpu:
     return integer_array("offsets", offsets)
 
 
-def given_integers(name: str, values: ArrayLike | None) -> Table | None:
-    """Return an argument of integers as an array, whose content caches compare."""
-    return None if values is None else integer_array(name, values)
-
-
-def given_sizes(sizes: Any) -> tuple[int, ...] | Table:
-    """Return the sizes of all windows, or an array of those of each, whose content caches compare."""
-    return integer_array("sizes", sizes) if are_per_window(sizes) else integers("sizes", sizes)
+def given_strides(strides: ArrayLike | None) -> Table | None:
+    """Return strides as an array, whose content caches compare."""
+    return None if strides is None else integer_array("strides", strides)
 
 
 def bound_offsets(offsets: Any, windows: AnyWindows) -> Binding | None:
@@ -144,7 +139,14 @@ def extracted_windows(
     """Return checked windows of an input, packed in their batch; device-resident offsets are not checked."""
     rule = checked_outside(outside, EXTRACTING, known=not isinstance(offsets, OnGpu), filled=fill is not None)
     table = offsets_table("the input", input_sizes, offsets)
-    extents = window_extents(sizes, table.shape)
+    if are_per_window(sizes):
+        extents: NDArray[Any] = sizes_table(sizes, table.shape)
+    else:
+        extents = np.array(integers("sizes", cast("Integers", sizes)), object)  # of integers of any size
+        if len(extents) != table.shape[1]:
+            raise WindowError(
+                f"{len(extents)} sizes for an input of rank {table.shape[1]}: must be one for each dimension"
+            )
     anywhere = have_none(extents) | (fill is not None)
     most = np.where(anywhere, I32_MAX, np.array(input_sizes, np.int64))
     for place in places_of((extents < 0) | (extents > most)):
@@ -193,18 +195,6 @@ def inserted_windows(
         )
     fill = DROPPED if rule == "drop" else None
     return placed_windows(table, extents, steps, flips, tensor_sizes, rule, fill, "x", packing)
-
-
-def window_extents(sizes: Integers | ArrayLike, shape: tuple[int, ...]) -> NDArray[Any]:
-    """Return the sizes of all windows, (rank,), or of each, (B, rank); Python integers may be of any size."""
-    if are_per_window(sizes):
-        return sizes_table(sizes, shape)
-    extents = integers("sizes", cast("Integers", sizes))
-    if len(extents) != shape[1]:
-        raise WindowError(
-            f"{len(extents)} sizes for an input of rank {shape[1]}: must be one for each dimension"
-        )
-    return np.array(extents, object)
 
 
 def are_per_window(sizes: Any) -> bool:
@@ -279,8 +269,14 @@ def placed_windows(
         leaving = (table < 0) | (table > highest)
         if empty.any():
             leaving, table = leaving & ~empty, np.where(empty, 0, table)
-        if rule == "refuse":
-            check_inside(leaving, table, np.broadcast_to(extents, table.shape), sizes, name)
+        remedies = EXTRACTING | {"fill": "name a fill"} if name == "the input" else INSERTING
+        for place in places_of(leaving & (rule == "refuse")):
+            extent, size = np.broadcast_to(extents, table.shape)[place], sizes[place[1]]
+            raise WindowError(
+                f"offsets{indexed(place)} = {table[place]}: must be 0 to {size - extent} for a window of "
+                f"size {extent} in dimension {place[1]} of {name}, of size {size}; "
+                f"{', or '.join(remedies.values())}"
+            )
         bounds = (0, np.maximum(highest, 0)) if rule == "clamp" else (I32_MIN, I32_MAX)
         known = np.clip(table, *bounds).astype(np.int32)
         fill = fill if leaving.any() and rule != "clamp" else None
@@ -288,23 +284,6 @@ def placed_windows(
     if packing is None:
         return Windows(tuple(extents.tolist()), *placed)
     return SizedWindows(extents, *placed, packing)
-
-
-def check_inside(
-    leaving: NDArray[np.bool_],
-    table: Table,
-    extents: Table,
-    sizes: tuple[int, ...],
-    name: str,
-) -> None:
-    """Raise WindowError for the first window that leaves a tensor, called `name`, of these sizes."""
-    for place in places_of(leaving):
-        extent, size = extents[place], sizes[place[1]]
-        remedies = EXTRACTING | {"fill": "name a fill"} if name == "the input" else INSERTING
-        raise WindowError(
-            f"offsets{indexed(place)} = {table[place]}: must be 0 to {size - extent} for a window of size "
-            f"{extent} in dimension {place[1]} of {name}, of size {size}; {', or '.join(remedies.values())}"
-        )
 
 
 def with_a_dimension(windows: AnyWindows, tensor: Layout, batch: Layout) -> tuple[Layout, Layout]:
@@ -405,7 +384,13 @@ def tile_offsets(shape: OneOrMore, tile: OneOrMore, overlap: OneOrMore = 0) -> N
     """
     with named("tile_offsets"):
         sizes = checked_shape(shape)
-        tiles, shared = each("tile", tile, len(sizes)), each("overlap", overlap, len(sizes))
+        found, rank = [], len(sizes)
+        for name, value in (("tile", tile), ("overlap", overlap)):
+            values = one_or_more(name, value)
+            if isinstance(value, Iterable) and len(values) != rank:
+                raise ValueError(f"{name} {values}: must be one integer, or {rank}, one for each dimension")
+            found.append(values if isinstance(value, Iterable) else values * rank)
+        tiles, shared = found
         for axis, (size, common) in enumerate(zip(tiles, shared, strict=True)):
             if not 1 <= size <= I32_MAX:
                 raise ValueError(f"tile[{axis}] = {size}: must be an integer from 1 to {I32_MAX}")
@@ -421,11 +406,79 @@ def tile_offsets(shape: OneOrMore, tile: OneOrMore, overlap: OneOrMore = 0) -> N
     return np.indices(counts, np.int64).reshape(len(counts), prod(counts)).T * steps
 
 
-def each(name: str, value: OneOrMore, rank: int) -> tuple[int, ...]:
-    """Return one integer for each dimension."""
-    values = one_or_more(name, value)
-    if isinstance(value, Iterable):
-        if len(values) != rank:
-            raise ValueError(f"{name} {values}: must be one integer, or {rank}, one for each dimension")
-        return values
-    return values * rank
+# windows in buffers: lists of tensors, and packed ones
+
+
+def by_buffer(tensors: list[Tensor]) -> list[tuple[list[int], Binding, Packing]]:
+    """Return the numbers of the tensors of each buffer, all of it that they reach, and their places in it."""
+    if not tensors:
+        return []
+    order: dict[int, list[int]] = {}
+    for number, tensor in enumerate(tensors):
+        order.setdefault(id(tensor.memory), []).append(number)
+    columns = zip(*[tensor.layout for tensor in tensors], strict=True)
+    sizes, strides, starts = (np.array(values, np.int64).reshape(len(tensors), -1) for values in columns)
+    starts, reaches = starts[:, 0], (sizes - 1) * strides
+    lows = starts + np.minimum(reaches, 0).sum(axis=1)
+    stops = starts + np.maximum(reaches, 0).sum(axis=1) + 1
+    found = []
+    for numbers in order.values():
+        kept = [number for number in numbers if tensors[number].size]
+        low, stop = (int(lows[kept].min()), int(stops[kept].max())) if kept else (0, 0)
+        memory, itemsize = tensors[numbers[0]].memory, tensors[numbers[0]].itemsize
+        whole = Binding(memory, Layout.of((stop - low,), (1,), low), itemsize)
+        found.append((numbers, whole, Packing(starts - low, strides, stop - low)))
+    return found
+
+
+def checked_windows(x: Tensor, windows: list[Any]) -> list[Tensor | NDArray[Any]]:
+    """Return the windows of a list as tensors and arrays of the dtype and the rank of their target."""
+    found: list[Tensor | NDArray[Any]] = []
+    usable: set[int] = set()  # memories: a thousand windows are often of one
+    for number, given in enumerate(windows):
+        alike = isinstance(given, Tensor) and (given.ndim, given.dtype) == (x.ndim, x.dtype)
+        if alike and id(given.memory) in usable:
+            found.append(given)
+            continue
+        name = f"windows[{number}]"
+        with named(name):
+            window = given if isinstance(given, Tensor) else as_copied(given, x.dtype)
+            if isinstance(window, Tensor):
+                check_same_dtype(x.dtype, window.dtype)
+            if window.ndim != x.ndim:
+                raise ValueError(f"shape {window.shape}: must be of rank {x.ndim}, as x")
+        if isinstance(window, Tensor):
+            check_input(x.device, name, window.memory)
+            usable.add(id(window.memory))
+        found.append(window)
+    return found
+
+
+def gathered(
+    device: Device, dtype: DType, windows: list[Tensor | NDArray[Any]], sizes: Table
+) -> tuple[Binding, Packing]:
+    """Return one buffer with all windows, and their places in it.
+
+    Tensors of one buffer stay where they are; others are copied into a new one.
+    """
+    packing = packed_windows(sizes, dtype.itemsize)
+    tensors = [each for each in windows if isinstance(each, Tensor)]
+    if tensors and len(tensors) == len(windows):
+        buffers = by_buffer(tensors)
+        if len(buffers) == 1:
+            return buffers[0][1:]
+    if not tensors:
+        packed = np.zeros(packing.size, dtype)
+        for window, start in zip(windows, packing.starts.tolist(), strict=True):
+            packed[start : start + window.size] = np.asarray(window).reshape(-1)
+        return uploaded(device, packed), packing
+    target = allocate((packing.size,), dtype, device, zeroed=False)
+    copies = []
+    for window, start in zip(windows, packing.starts.tolist(), strict=True):
+        if window.size:
+            read = window.bound_layout if isinstance(window, Tensor) else uploaded(device, window)
+            layout = Layout.packed(window.shape, start)
+            moved = read.layout.shifted(read.offset_nbytes // dtype.itemsize)
+            copies.append((read.buffer, moved, target.memory, layout))
+    run_copies(device, dtype.itemsize, copies)
+    return target.bound_layout._replace(fresh=True), packing

@@ -47,8 +47,8 @@ from wgslice.plans.problem import split as split
 from wgslice.plans.profiles import Limits
 from wgslice.plans.window_problem import WindowProblem as WindowProblem
 from wgslice.plans.window_strategies import WINDOWS as WINDOWS
-from wgslice.plans.window_strategies import extraction_planner, insertion_planner
 from wgslice.plans.window_strategies import scratch_of as scratch_of
+from wgslice.plans.window_strategies import windows_planner
 from wgslice.plans.window_strategies import with_steps as with_steps
 from wgslice.plans.windows import DIMENSION_COLUMNS as DIMENSION_COLUMNS
 from wgslice.plans.windows import DROPPED as DROPPED
@@ -85,7 +85,7 @@ def gradient(
 
 def extraction(source: Layout, target: Layout, itemsize: int, windows: Windows | SizedWindows) -> Asked:
     """Copy windows out of a tensor, the source, into a batch."""
-    return Asked(extraction_planner(windows), source, target, itemsize)
+    return Asked(windows_planner(windows), source, target, itemsize)
 
 
 def insertion(
@@ -96,7 +96,7 @@ def insertion(
     overlap: str = "last",
 ) -> Asked:
     """Copy a batch of windows, the source, into a tensor."""
-    return Asked(insertion_planner(windows, target.sizes, overlap), source, target, itemsize)
+    return Asked(windows_planner(windows, target.sizes, overlap), source, target, itemsize)
 
 
 def indexing(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
 from math import gcd, prod
-from operator import mul
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,31 +43,13 @@ class Row:
         return (self.nbytes + 2) // WORD_NBYTES + 1
 
 
-@dataclass(frozen=True, eq=False)
-class Band:
-    """A part of a tensor that a binding holds, and its winners, with the windows that reach it."""
+class Band(NamedTuple):
+    """A part of a tensor that a binding holds, with the windows that reach it."""
 
     ranges: tuple[range, ...]  # of the tensor's indices
     numbers: Numbers
-    contested: bool  # whether windows may overlap
-    differ: tuple[bool, ...]  # dimensions in which winners differ from index to index
-    base: int  # of winners
+    base: int = 0  # of winners
     blocks: int = 0  # vectors of the binding with winners, where windows may overlap in parts of rows
-
-    @cached_property
-    def winner_strides(self) -> list[int]:
-        """Winners from one index to the next, 0 along dimensions in which they are the same."""
-        packed = [*accumulate(winner_sizes(self.ranges, self.differ)[:0:-1], mul, initial=1)][::-1]
-        return [stride if differ else 0 for stride, differ in zip(packed, self.differ, strict=True)]
-
-    @property
-    def winners(self) -> Winners | None:
-        """The winner indices, if windows may overlap."""
-        if not self.contested:
-            return None
-        ahead = sum(map(mul, (taken.start for taken in self.ranges), self.winner_strides))
-        on_indices = prod(winner_sizes(self.ranges, self.differ))
-        return Winners(Span(0, (on_indices + self.blocks) * WORD_NBYTES), -ahead, self.base, on_indices)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,10 +83,10 @@ class WindowProblem(InContext):
     @cached_property
     def bands(self) -> list[Band]:
         """The tensor, split until bindings hold each part and its winners if windows are inserted."""
-        windows, sizes, differ = self.windows, self.tensor.sizes, self.differ
+        windows, sizes = self.windows, self.tensor.sizes
         ranges = list(map(range, sizes))
         if not self.inserts:
-            return [Band(tuple(ranges), self.numbers, False, differ, 0)]
+            return [Band(tuple(ranges), self.numbers)]
         if windows.offsets is not None:  # only what they reach
             offsets = windows.offsets[self.numbers].astype(np.int64)
             starts = np.maximum(offsets.min(axis=0), 0)
@@ -113,21 +94,21 @@ class WindowProblem(InContext):
             ranges = list(map(range, starts.tolist(), stops.tolist()))
 
         def excess(ranges: list[range]) -> Sequence[int] | None:
-            part, winners = self.tensor.select(ranges), winner_sizes(ranges, differ)
+            part, winning = self.tensor.select(ranges), self.winning(ranges)
             nbytes = (part.stop - part.lowest) * self.itemsize
             if nbytes > self.max_nbytes:
                 return part.reaches
-            count = prod(winners)
+            count = winning.size
             if self.in_parts:  # one for each vector of a binding, wherever it begins
                 count += (nbytes + self.limits.binding_alignment_nbytes) // WIDEST_NBYTES + 1
-            return winners if count * WORD_NBYTES > self.max_nbytes else None
+            return winning.sizes if count * WORD_NBYTES > self.max_nbytes else None
 
         found: list[Band] = []
         base = 1  # above the zeros that winners begin as
         for part in halved(ranges, excess):
             touching, _ = self.reaching(self.numbers, part)
             if touching.any():
-                found.append(Band(tuple(part), self.numbers[touching], self.contested, differ, base))
+                found.append(Band(tuple(part), self.numbers[touching], base))
                 base += windows.count
         return found
 
@@ -142,6 +123,21 @@ class WindowProblem(InContext):
             self.contested and not self.windows.takes_all(axis, size)
             for axis, size in enumerate(self.tensor.sizes)
         )
+
+    def winning(self, ranges: Sequence[range]) -> Layout:
+        """The winner indices of a part of the tensor: one along dimensions in which they do not differ."""
+        return Layout.packed(
+            [len(taken) if differs else 1 for taken, differs in zip(ranges, self.differ, strict=True)]
+        )
+
+    def winners(self, band: Band) -> Winners | None:
+        """The winner indices of a band, if windows may overlap."""
+        if not self.contested:
+            return None
+        winning = self.winning(band.ranges)
+        ahead = sum(taken.start * stride for taken, stride in zip(band.ranges, winning.strides, strict=True))
+        nbytes = (winning.size + band.blocks) * WORD_NBYTES
+        return Winners(Span(0, nbytes), -ahead, band.base, winning.size)
 
     @property
     def in_parts(self) -> bool:
@@ -302,38 +298,38 @@ class WindowProblem(InContext):
         return FAILED if self.inserts and Kernel.INSERT_WORDS in self.limits.disabled else None
 
     @cached_property
-    def copies(self) -> BufferCopies | Reason:
-        """A buffer copy of each window, in order, so that the last one stays; or the reason against it."""
+    def copies(self) -> tuple[list[BufferCopies], Reason | None]:
+        """A buffer copy of each window, in order, so that the last one stays; or none, and the reason."""
         windows, tensor, batch, itemsize = self.windows, self.tensor, self.batch, self.itemsize
         row, numbers = self.row, self.numbers
         if 0 in tensor.sizes:
-            return OTHER
+            return [], OTHER
         if row.count > 1:
-            return f"the {row.count:,} rows of a window are not contiguous"
+            return [], f"the {row.count:,} rows of a window are not contiguous"
         if row.mirrored:
-            return "windows are reversed along rows"
+            return [], "windows are reversed along rows"
         if windows.offsets is None:
-            return "the offsets are in device memory"
+            return [], "the offsets are in device memory"
         if not self.context.buffer_copies:
-            return NO_COPY_USAGE
+            return [], NO_COPY_USAGE
         if row.nbytes % WORD_NBYTES:
-            return f"rows are {row.nbytes:,} bytes long, not a multiple of {WORD_NBYTES}"
+            return [], f"rows are {row.nbytes:,} bytes long, not a multiple of {WORD_NBYTES}"
         if self.against_line or windows.steps[row.axis] != 1:
-            return self.against_line or "elements of a window row are strided"
+            return [], self.against_line or "elements of a window row are strided"
         own = slice(row.axis + 1)
         offsets = windows.offsets[numbers, own].astype(np.int64)
         if (offsets < 0).any() or (offsets + windows.extents[own] > tensor.sizes[own]).any():
-            return f"a window reaches outside the {self.sides[0]}"
+            return [], f"a window reaches outside the {self.sides[0]}"
         lasts = np.array(windows.extents[own]) - 1
         offsets += windows.backwards[numbers, own] * lasts  # a window begins at its end there
         strides = np.array([*tensor.strides[: row.axis], row.unit], np.int64)
         in_tensor = (tensor.offset + offsets @ strides) * itemsize
         in_batch = (batch.offset + numbers.astype(np.int64) * batch.strides[0]) * itemsize
         if ((in_tensor | in_batch) % WORD_NBYTES).any():
-            return f"a window begins unaligned to {WORD_NBYTES} bytes"
+            return [], f"a window begins unaligned to {WORD_NBYTES} bytes"
         source, target = (in_batch, in_tensor) if self.inserts else (in_tensor, in_batch)
         reason = "windows of contiguous words on both sides"
-        return BufferCopies(Places(source), Places(target), row.nbytes, reason=reason)
+        return [BufferCopies(Places(source), Places(target), row.nbytes, reason=reason)], None
 
     @cached_property
     def boxes(self) -> BoxProblem:
@@ -360,18 +356,15 @@ def turned_forward(problem: WindowProblem) -> WindowProblem:
     offsets = windows.offsets
     if offsets is not None:  # windows then begin and end with an element, in both directions
         rest = (np.array(windows.extents, np.int64) - 1) % windows.steps * (np.array(windows.sizes) > 0)
-        offsets = np.clip(offsets + windows.backwards * rest, I32_MIN, I32_MAX).astype(np.int32)
         windows = replace(windows, extents=tuple((windows.extents - rest).tolist()))
+        places = np.clip(offsets + windows.backwards * rest, I32_MIN, I32_MAX)
+        from_end = np.subtract(tensor.sizes, windows.extents, dtype=np.int64) - places
+        offsets = np.clip(np.where(of_tensor, from_end, places), I32_MIN, I32_MAX).astype(np.int32)
     else:
         steps = zip(of_batch, windows.extents, windows.steps, strict=True)
         of_batch = [backwards and (extent - 1) % step == 0 for backwards, extent, step in steps]
-    flips = sum(
-        1 << axis for axis, sides in enumerate(zip(of_tensor, of_batch, strict=True)) if sum(sides) == 1
-    )
-    if offsets is not None and any(of_tensor):
-        highest = np.subtract(tensor.sizes, windows.extents, dtype=np.int64)
-        from_end = np.clip(highest - offsets, I32_MIN, I32_MAX).astype(np.int32)
-        offsets = np.where(of_tensor, from_end, offsets)
+    sides = zip(of_tensor, of_batch, strict=True)
+    flips = sum(1 << axis for axis, (one, other) in enumerate(sides) if one != other)
     return replace(
         problem,
         windows=replace(windows, flips=windows.flips ^ np.uint32(flips), offsets=offsets),
@@ -383,11 +376,6 @@ def turned_forward(problem: WindowProblem) -> WindowProblem:
 def directed(sizes: Sequence[int], backwards: Sequence[bool]) -> list[range]:
     """Returns all indices of each dimension, in descending order of those that are reversed."""
     return [range(size)[:: -1 if back else 1] for size, back in zip(sizes, backwards, strict=True)]
-
-
-def winner_sizes(ranges: Sequence[range], differ: Sequence[bool]) -> list[int]:
-    """Returns the winners along each dimension: 1 if they are the same for all of its indices."""
-    return [len(taken) if differs else 1 for taken, differs in zip(ranges, differ, strict=True)]
 
 
 def halved(

@@ -13,9 +13,10 @@ from wgslice.arguments import U32_MAX
 from wgslice.layout import Layout, whole_words
 from wgslice.plans.choose import Step
 from wgslice.plans.copy import plan_copy
+from wgslice.plans.copy_strategies import MIN_OF_BLOCKS
 from wgslice.plans.kernels import LAST_WRITERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.problem import largest_binding_nbytes, span_of
-from wgslice.plans.profiles import BLOCKS_EACH, ClassCost, CostClass, Profile, windows_class
+from wgslice.plans.profiles import BLOCKS_EACH, CostClass, Profile, windows_class
 from wgslice.plans.steps import Memory, Span, launch_row, share_of, words_spanned
 from wgslice.plans.window_problem import Band, Row, WindowProblem
 from wgslice.plans.windows import Dimension, Numbers, WindowDispatch, layouts_of
@@ -66,9 +67,7 @@ def dispatch(
     share = share_of(problem.limits, len(numbers), pieces, each, invocations)
     if kernel in STRIPED:
         share = replace(share, contiguous=False)
-    begin = batch.offset + sum(
-        taken.start * stride for taken, stride in zip(part, batch.strides[1:], strict=True)
-    )
+    begin = batch.select([0, *part]).offset
     in_order = len(numbers) == int(numbers[-1]) - int(numbers[0]) + 1
     if row:
         others |= {"row_nbytes": row.nbytes, "channels": row.channels, "mirrored": row.mirrored}
@@ -86,7 +85,7 @@ def dispatch(
         batch_offset=(begin * itemsize - of_batch.offset_nbytes) // unit_nbytes,
         window_stride=batch.strides[0] * itemsize // unit_nbytes,
         window_size=window_size,
-        winners=band.winners,
+        winners=problem.winners(band),
         source_binding=of_batch if problem.inserts else of_tensor,
         target_binding=of_tensor if problem.inserts else of_batch,
         share=share,
@@ -100,6 +99,7 @@ def dimensions_of(
 ) -> tuple[Dimension, ...]:
     """Returns the dimensions of a part of each window, or of its rows, within the indices of a band."""
     windows, itemsize = problem.windows, problem.itemsize
+    winner_strides = problem.winning(band.ranges).strides
     found = []
     for axis, size in enumerate(problem.tensor.sizes[: row.axis + 1] if row else problem.tensor.sizes):
         extent = windows.extents[axis]
@@ -111,7 +111,7 @@ def dimensions_of(
                 tensor_stride = batch_stride = row.unit
             tensor_stride, batch_stride = tensor_stride * itemsize, batch_stride * itemsize
         # One winner index stands for a whole dimension that every window writes.
-        once = kernel is Kernel.LAST_WRITER_WINDOWS and not band.differ[axis]
+        once = kernel is Kernel.LAST_WRITER_WINDOWS and not problem.differ[axis]
         found.append(
             Dimension(
                 size=len(part[axis]),
@@ -125,7 +125,7 @@ def dimensions_of(
                 batch_stride=batch_stride,
                 first=part[axis].start,
                 begin=0 if once else band.ranges[axis].start,
-                winner_stride=band.winner_strides[axis],
+                winner_stride=winner_strides[axis],
                 wrap=size if windows.indices else 0,
             )
         )
@@ -137,11 +137,6 @@ def dimensions_of(
 # rows
 
 
-def block_seconds(problem: WindowProblem, work: ClassCost) -> float:
-    """Estimated seconds of a block of a row, which is made of several blocks of the source."""
-    return problem.row.channels * problem.windows.steps[problem.row.axis] * WIDEST_NBYTES / work.bytes_per_s
-
-
 def launch_blocks(problem: WindowProblem, kernel: Kernel) -> tuple[int, int]:
     """Returns invocations per row and blocks per invocation: those that take the least estimated time.
 
@@ -151,7 +146,8 @@ def launch_blocks(problem: WindowProblem, kernel: Kernel) -> tuple[int, int]:
     if not profile.contiguous:
         return launch_row(kernel, row.nbytes, 1, profile)
     work = profile.costs.classes[class_of(kernel, problem)]
-    block_s = block_seconds(problem, work)
+    blocks_read = row.channels * problem.windows.steps[row.axis]  # of the source, that make one
+    block_s = blocks_read * WIDEST_NBYTES / work.bytes_per_s
     most = row.nbytes // WIDEST_NBYTES
     least = most if problem.inserts else whole_blocks(problem)
     choices = [each for each in BLOCKS_EACH if each <= max(min(least, profile.window_blocks), 1)]
@@ -163,6 +159,16 @@ def whole_blocks(problem: WindowProblem) -> int:
     """The whole blocks that every row has, wherever it begins."""
     unaligned_nbytes = (WIDEST_NBYTES - 1) * problem.unaligned
     return (problem.row.nbytes - unaligned_nbytes) // WIDEST_NBYTES
+
+
+def least_seconds(kernel: Kernel, problem: WindowProblem) -> float:
+    """Lower bound of the seconds of a kernel; inf if its cost class is unknown."""
+    row_nbytes, share = problem.row.nbytes, 1.0
+    if kernel is Kernel.WINDOW_ROWS:  # an estimate counts the whole vectors of a row
+        share = row_nbytes // WIDEST_NBYTES * WIDEST_NBYTES / row_nbytes
+    if kernel is Kernel.INSERT_ROWS:  # the rest is that of row ends
+        share = MIN_OF_BLOCKS
+    return problem.costs.least_seconds(class_of(kernel, problem), share * problem.nbytes)
 
 
 def bound_batch(problem: WindowProblem, numbers: Numbers, part: Sequence[range]) -> Layout:
@@ -235,15 +241,12 @@ def inserted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
     of_ends = "heads and tails of unaligned rows, word by word"
     whole: dict[str, Any] = {"pieces": pieces, "each": each}
     end_pieces = 1 if problem.limits.profile.contiguous else END_PIECES
-    at_ends: dict[str, Any] = {
-        "pieces": end_pieces,
-        "each": BLOCK_WORDS * END_PIECES // end_pieces,
-        "ends": True,
-    }
+    each_end = BLOCK_WORDS * END_PIECES // end_pieces
+    at_ends: dict[str, Any] = {"pieces": end_pieces, "each": each_end, "ends": True}
     for band in problem.bands:
         target = problem.binding(band)
         if problem.in_parts:  # there are winners per vector
-            band = replace(band, blocks=-(-target.nbytes // WIDEST_NBYTES))
+            band = band._replace(blocks=-(-target.nbytes // WIDEST_NBYTES))
         yield from winners(problem, band)
         blocks = Span(target.offset_nbytes, target.nbytes // WIDEST_NBYTES * WIDEST_NBYTES)
         _, leaving = problem.reaching(band.numbers, band.ranges)
@@ -255,7 +258,7 @@ def inserted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
                 source = batch_binding(problem, some, part)
                 if blocks.nbytes:  # else no row has a whole block
                     sides = blocks, source.in_whole(WIDEST_NBYTES)
-                    whole["clipped"] = leave or band.contested or each > whole_blocks(problem)
+                    whole["clipped"] = leave or problem.contested or each > whole_blocks(problem)
                     yield dispatch(problem, Kernel.INSERT_ROWS, band, some, sides, reason, **whole)
                 if problem.unaligned or leave:
                     sides = target, source
@@ -291,11 +294,8 @@ def elements(kernel: Kernel, problem: WindowProblem) -> Iterator[WindowDispatch]
                 if in_words:
                     row_nbytes = prod(problem.windows.sizes[-2:]) * problem.itemsize
                     each = words_each(row_nbytes, problem.limits.profile)
-                    target = bound_batch(problem, numbers, part)
-                    launch = {
-                        "each": each,
-                        "invocations": -(-words_spanned(target, problem.itemsize) // each),
-                    }
+                    words = words_spanned(bound_batch(problem, numbers, part), problem.itemsize)
+                    launch = {"each": each, "invocations": -(-words // each)}
                 for binding in bindings:
                     both = binding, batch_binding(problem, numbers, part)
                     launch["segment"] = 0 if problem.inserts else binding.nbytes // problem.itemsize
@@ -328,10 +328,11 @@ def winners(problem: WindowProblem, band: Band) -> Iterator[WindowDispatch]:
 
     Winners are once along dimensions that all windows have every index of.
     """
-    if band.winners is None:
+    found = problem.winners(band)
+    if found is None:
         return
-    span, nothing = band.winners.span, Span(0, WORD_NBYTES)
-    if band.winners.in_parts:
+    span, nothing = found.span, Span(0, WORD_NBYTES)
+    if found.in_parts:
         row, kernel = problem.row, Kernel.LAST_WRITER_ROWS
         touched = (row.nbytes + WIDEST_NBYTES - 2) // WIDEST_NBYTES + 1
         pieces = -(-touched // problem.limits.profile.blocks_each)
@@ -342,8 +343,8 @@ def winners(problem: WindowProblem, band: Band) -> Iterator[WindowDispatch]:
             step = dispatch(problem, kernel, band, numbers, sides, reason, pieces=pieces, each=each)
             yield replace(step, target_binding=span, channels=1, mirrored=False)
         return
-    sizes, kernel = problem.windows.sizes, Kernel.LAST_WRITER_WINDOWS
-    winning = [range(size) if differs else range(1) for size, differs in zip(sizes, band.differ, strict=True)]
+    kernel, sizes = Kernel.LAST_WRITER_WINDOWS, zip(problem.windows.sizes, problem.differ, strict=True)
+    winning = [range(size) if differs else range(1) for size, differs in sizes]
     reason = "last-writer pass: winner index per element of overlapping windows"
     for part in problem.parts(winning):
         most = max(problem.max_invocations // prod(map(len, part)), 1)

@@ -39,14 +39,12 @@ from wgslice.plans.profiles import FAILED, UNKNOWN, all_disabled, windows_class
 from wgslice.plans.steps import BufferCopies, Memory, OnGrid, Span
 from wgslice.plans.window_problem import WindowProblem, is_contiguous, turned_forward
 from wgslice.plans.window_steps import (
-    block_seconds,
-    class_of,
     each_window,
     elements,
     extracted_blocks,
     inserted_blocks,
     inserted_words,
-    launch_blocks,
+    least_seconds,
     segments_of,
     source_groups,
 )
@@ -58,27 +56,26 @@ PICK_NBYTES = 8  # of a window's number and directions
 MAX_CHANNELS = 15  # masks of the uniform block, less the one that is never needed
 
 
-def extraction_planner(windows: Windows | SizedWindows) -> Planner:
-    """Returns a planner of copies from a tensor, the source, to a batch."""
-    if isinstance(windows, Windows):
-        return partial(plan_windows, windows)
-    equal = windows.as_equal()
-    if equal and equal[1].is_packed:
-        return partial(plan_windows, equal[0], packed=equal[1])
-    return partial(plan_sized, windows, None)
-
-
-def insertion_planner(
-    windows: Windows | SizedWindows, tensor_sizes: tuple[int, ...], overlap: str
+def windows_planner(
+    windows: Windows | SizedWindows, tensor_sizes: tuple[int, ...] = (), overlap: str | None = None
 ) -> Planner:
-    """Returns a planner of copies from a batch, the source, to a tensor; elements outside are dropped."""
-    packed = None
-    if isinstance(windows, SizedWindows) and (equal := windows.as_equal()):
+    """Returns a planner of copies from a tensor, the source, to a batch.
+
+    With a rule for windows that overlap, it is one of copies from a batch to a tensor of some sizes, of which
+    elements outside are dropped.
+    """
+    packed, inserts = None, overlap is not None
+    equal = windows.as_equal() if isinstance(windows, SizedWindows) else None
+    if equal and (inserts or equal[1].is_packed):
         windows, packed = equal
-    numbers, contested = insertion_of(windows, tensor_sizes or (1,), overlap)
+    numbers, contested = windows.numbers, False
+    if overlap is not None:
+        numbers, contested = insertion_of(windows, tensor_sizes or (1,), overlap)
     if isinstance(windows, SizedWindows):
         return partial(plan_sized, windows, overlap)
-    return partial(plan_windows, windows, inserts=True, numbers=numbers, contested=contested, packed=packed)
+    return partial(
+        plan_windows, windows, inserts=inserts, numbers=numbers, contested=contested, packed=packed
+    )
 
 
 def plan_windows(
@@ -120,17 +117,8 @@ def plan_windows(
     if choice is None:
         raise NoKernelError(all_disabled(f"windows of sizes {windows.sizes}", context.limits))
     sides = (problem.batch, problem.tensor) if inserts else (problem.tensor, problem.batch)
-    return Plan(
-        nbytes,
-        itemsize,
-        itemsize,
-        *sides,
-        choice.steps,
-        scratch_of(choice.steps),
-        costs=problem.costs,
-        choice=choice,
-        shape=batch.sizes,
-    )
+    layouts, steps, costs = (itemsize, itemsize, *sides), choice.steps, problem.costs
+    return Plan(nbytes, *layouts, steps, scratch_of(steps), costs=costs, choice=choice, shape=batch.sizes)
 
 
 SCRATCH = Memory.WINNERS, Memory.PACKED  # that strategies need
@@ -186,16 +174,6 @@ def plan_sized(
         sets, own_words = sets_of(windows, tensor, itemsize, overlap, most)
         problem = replace(problem, sets=sets, own_words=own_words, promised=overlap == "disjoint")
     return plan_boxes(problem, source, target)
-
-
-def buffer_copies(problem: WindowProblem) -> Sequence[Step]:
-    """Returns a buffer copy of each window, if applicable."""
-    return [problem.copies] if isinstance(problem.copies, BufferCopies) else []
-
-
-def against_buffer_copies(problem: WindowProblem) -> Reason | None:
-    """Returns why windows are not buffer copies, or None."""
-    return None if isinstance(problem.copies, BufferCopies) else problem.copies
 
 
 def copying_seconds(problem: WindowProblem) -> float:
@@ -283,19 +261,6 @@ def against_kernel(kernel: Kernel, applies: Applies[WindowProblem], problem: Win
     return (problem.contested and problem.against_winners) or applies(problem) or failed
 
 
-def least_seconds(kernel: Kernel, problem: WindowProblem) -> float:
-    """Lower bound of the seconds of a kernel; inf if its cost class is unknown."""
-    costs, class_ = problem.costs, class_of(kernel, problem)
-    work = costs.classes.get(class_)
-    if work is None or kernel is not Kernel.WINDOW_ROWS:
-        share = MIN_OF_BLOCKS if kernel is Kernel.INSERT_ROWS else 1  # the rest is that of row ends
-        return costs.least_seconds(class_, share * problem.nbytes)
-    pieces, each = launch_blocks(problem, kernel)
-    size = problem.limits.profile.workgroup_size
-    invocations = -(-problem.stop * problem.row.count * pieces // size) * size
-    return costs.dispatch_s + invocations * (work.invocation_s + each * block_seconds(problem, work))
-
-
 def against_boxes(problem: WindowProblem) -> Reason | None:
     """Returns why windows are not copied as boxes, rows of which may be apart; or None."""
     windows, row = problem.windows, problem.row
@@ -311,17 +276,6 @@ def against_boxes(problem: WindowProblem) -> Reason | None:
     if min(context.source_capacity_nbytes, context.target_capacity_nbytes) < inf:
         return UNPADDED
     return None
-
-
-def boxes_seconds(problem: WindowProblem) -> float:
-    """Lower bound of the seconds of windows as boxes."""
-    kind = sized_class(problem.itemsize, apart=True, in_words=problem.itemsize >= WORD_NBYTES)
-    return problem.costs.least_seconds(kind, problem.nbytes)
-
-
-def boxes(problem: WindowProblem) -> Iterable[Step]:
-    """Returns the steps of windows as boxes; none if the kernel is not applicable."""
-    return () if problem.boxes.against_kernel else kernel_steps(problem.boxes)
 
 
 # a packed tensor
@@ -378,9 +332,8 @@ def further_rejected(problem: WindowProblem) -> Iterator[Estimate]:
     reason = "offsets in device memory may be unaligned" if on_gpu else "rows are unaligned to 16 bytes"
     if problem.contested:
         reason = "windows may overlap" if on_gpu else "windows overlap"
-    if not (problem.contested or problem.unaligned):
-        return
-    if problem.row.nbytes < WIDEST_NBYTES or problem.against_rows:
+    asked = problem.contested or problem.unaligned
+    if not asked or problem.row.nbytes < WIDEST_NBYTES or problem.against_rows:
         return
     kernel = Kernel.INSERT_ROWS if problem.inserts else Kernel.WINDOW_ROWS
     name = "without a last-writer pass" if problem.contested else "of aligned rows"
@@ -459,14 +412,18 @@ KERNELS: tuple[Copying, ...] = (
     by_kernel(Kernel.WINDOW_ROWS, against_blocks, partial(blocks, extracted_blocks)),
     by_kernel(Kernel.INSERT_ROWS, against_blocks, partial(blocks, inserted_blocks)),
     *WITHOUT_BLOCKS,
-    Strategy(Kernel.SIZED_WINDOWS.value, against_boxes, boxes_seconds, boxes),
+    Strategy(
+        Kernel.SIZED_WINDOWS.value,
+        against_boxes,
+        lambda problem: problem.costs.least_seconds(
+            sized_class(problem.itemsize, apart=True, in_words=False), problem.nbytes
+        ),
+        lambda problem: () if problem.boxes.against_kernel else kernel_steps(problem.boxes),
+    ),
 )
 WINDOWS: tuple[Copying, ...] = (
     Strategy(
-        COPY_PER_WINDOW,
-        against_buffer_copies,
-        copying_seconds,
-        buffer_copies,
+        COPY_PER_WINDOW, lambda problem: problem.copies[1], copying_seconds, lambda problem: problem.copies[0]
     ),
     Strategy(
         "disjoint sets",

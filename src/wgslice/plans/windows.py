@@ -315,7 +315,7 @@ class Boxes:
     def in_rows(self) -> Boxes:
         """The same copy in the fewest dimensions, of which the last one is contiguous in the target.
 
-        They go forwards in the target, by its strides, and are merged.
+        Dimensions are in the order of the target's strides, go forwards there, and merge where they can.
         """
         backwards = self.strides[1] < 0
         starts = self.starts_at(np.where(backwards, self.sizes - 1, 0))
