@@ -29,7 +29,6 @@ from wgslice.operators.windows_arguments import (
     extracted_windows,
     gathered,
     given_offsets,
-    given_strides,
     inserted_windows,
     integer_array,
     packed_windows,
@@ -324,7 +323,8 @@ def extract_windows(
     check_tensor("x", x)
     filled = None if fill is None else repeated_bytes(fill, x.dtype)
     each = integer_array("sizes", sizes) if are_per_window(sizes) else integers("sizes", sizes)
-    arguments = each, given_strides(strides), filled, outside, x.itemsize
+    directions = None if strides is None else integer_array("strides", strides)
+    arguments = each, directions, filled, outside, x.itemsize
     windows, planner, planning = prepared_extraction(given_offsets(offsets), x.shape, *arguments)
     if isinstance(windows, SizedWindows):
         if not (out is None or isinstance(out, Tensor)):
@@ -518,7 +518,8 @@ def write_windows(
     outside: Outside | None,
 ) -> None:
     """Write a batch of windows, or windows of a list, into a tensor."""
-    rule, directions = kept_overlap(overlap, x.itemsize), given_strides(strides)
+    rule = kept_overlap(overlap, x.itemsize)
+    directions = None if strides is None else integer_array("strides", strides)
     places: Sequence[Table] = ()
     if isinstance(windows, list):
         listed = checked_windows(x, windows)

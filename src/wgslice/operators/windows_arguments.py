@@ -98,11 +98,6 @@ def given_offsets(offsets: ArrayLike | Placed | TensorDesc) -> Table | OnGpu:
     return integer_array("offsets", offsets)
 
 
-def given_strides(strides: ArrayLike | None) -> Table | None:
-    """Return strides as an array, whose content caches compare."""
-    return None if strides is None else integer_array("strides", strides)
-
-
 def bound_offsets(offsets: Any, windows: AnyWindows) -> Binding | None:
     """Return the layout of offsets in a tensor, unless windows need none."""
     return offsets.bound_layout if isinstance(offsets, Placed) and windows.offsets is None else None

@@ -273,11 +273,11 @@ class WindowProblem(InContext):
         if step != 1 and (self.inserts or step not in ROW_STEPS or self.itemsize == WIDEST_NBYTES):
             return f"elements of a window row are {step} apart"
         if not is_contiguous(tensor, row.axis, row.unit):
-            return gapped(of_tensor)
+            return f"elements of a window row are not contiguous in the {of_tensor}"
         if not self.inserts and not batch.is_packed:
             return f"the windows are not packed in the {of_batch}"
         if windows.sizes[row.axis] > 1 and batch.strides[row.axis + 1] != row.unit:
-            return gapped(of_batch)
+            return f"elements of a window row are not contiguous in the {of_batch}"
         if windows.extents[row.axis] + size > I32_MAX:
             return f"a dimension of {size} elements exceeds 32-bit signed offsets"
         return None
@@ -391,11 +391,6 @@ def halved(
     middle = len(ranges[axis]) // 2
     for half in (ranges[axis][:middle], ranges[axis][middle:]):
         yield from halved([*ranges[:axis], half, *ranges[axis + 1 :]], excess)
-
-
-def gapped(side: str) -> str:
-    """The reason against rows that are not contiguous in the input or the output."""
-    return f"elements of a window row are not contiguous in the {side}"
 
 
 def is_contiguous(layout: Layout, axis: int, unit: int) -> bool:

@@ -182,12 +182,6 @@ def copying_seconds(problem: WindowProblem) -> float:
     return rows * (costs.copy_s + problem.row.nbytes / costs.copy_bytes_per_s)
 
 
-def layers(problem: WindowProblem) -> Sequence[Step]:
-    """Returns the cheapest steps of each disjoint set; none if one has none."""
-    sets = (replace(problem, numbers=numbers, contested=False) for numbers in problem.disjoint or ())
-    return all_steps(choose(each, KERNELS) for each in sets)
-
-
 # kernels
 
 
@@ -429,7 +423,10 @@ WINDOWS: tuple[Copying, ...] = (
         "disjoint sets",
         where(lambda problem: problem.disjoint is not None),
         lambda problem: len(problem.disjoint or ()) * problem.costs.dispatch_s,
-        layers,
+        lambda problem: all_steps(
+            choose(replace(problem, numbers=numbers, contested=False), KERNELS)
+            for numbers in problem.disjoint or ()
+        ),
     ),
     *KERNELS,
     Strategy("packed first", where(is_gapped), packing_seconds, packed_first),
