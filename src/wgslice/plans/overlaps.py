@@ -45,10 +45,8 @@ class Inside(NamedTuple):
         assert windows.offsets is not None
         places = windows.offsets.astype(np.int64)
         begins = np.where(places < 0, places % np.array(windows.steps, np.int64), places)
-        inside = cls(
-            windows.numbers, begins, np.minimum(places + windows.extents, tensor_sizes), windows.steps
-        )
-        return inside.some(np.all(begins < inside.stops, axis=1))
+        stops = np.minimum(places + windows.extents, tensor_sizes)
+        return cls(windows.numbers, begins, stops, windows.steps).some(np.all(begins < stops, axis=1))
 
     def some(self, kept: NDArray[np.bool_]) -> Inside:
         """Some of them."""
