@@ -30,6 +30,16 @@ fn multiply_high(a: u32, b: u32) -> u32 {
     return (a >> 16u) * (b >> 16u) + (middle >> 16u) + (carry >> 16u);
 }
 
+// Extends the integer of 1, 2 or 4 bytes that has a number in an array of them, and is in this word, to 32 bits.
+fn extended(word: u32, number: u32, bytes: u32, is_signed: bool) -> u32 {
+    let bits = 8u * min(bytes, 4u);
+    if (bits == 32u) {
+        return word;
+    }
+    let shift = number % max(4u / bytes, 1u) * bits;
+    return select(extractBits(word, shift, bits), bitcast<u32>(extractBits(bitcast<i32>(word), shift, bits)), is_signed);
+}
+
 // n divided by a divisor, for n < 2^31.
 fn divide(n: u32, multiplier: u32, shift: u32) -> u32 {
     return (multiply_high(n, multiplier) + n) >> shift;

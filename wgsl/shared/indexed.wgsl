@@ -59,15 +59,8 @@ struct Index {
 
 // Reads entry `number` of the index array as an index into a dimension of `extent` elements.
 fn find_in_table(number: u32, extent: u32, wrap: u32) -> Index {
-    let per_unit = max(4u / index_bytes, 1u);
-    let bits = 8u * min(index_bytes, 4u);
-    let words = vec2<u32>(index_units[number / per_unit]); // the same word twice if a unit is one
-    var low = words.x;
-    if (bits < 32u) {
-        let shift = number % per_unit * bits;
-        let value = bitcast<u32>(extractBits(bitcast<i32>(low), shift, bits));
-        low = select(extractBits(low, shift, bits), value, index_signed);
-    }
+    let words = vec2<u32>(index_units[number / max(4u / index_bytes, 1u)]); // the same word twice if a unit is one
+    let low = extended(words.x, number, index_bytes, index_signed);
     if (masked) { return Index(0u, low != 0u); }
     var high = select(0u, 0xffffffffu, index_signed && low >= 0x80000000u); // of 64 bits
     if (index_bytes == 8u) { high = words.y; }

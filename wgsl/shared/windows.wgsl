@@ -101,12 +101,9 @@ fn read_offset(index: u32) -> i32 {
         let fits = high == select(0u, 0xffffffffu, negative) && (low >> 31u) == u32(negative);
         return select(select(0x7fffffff, -0x7fffffff - 1, negative), bitcast<i32>(low), fits);
     }
-    let per_word = 4u / min(offset_bytes, 4u);
-    let bits = 8u * min(offset_bytes, 4u);
-    let word = offset_words[index / per_word];
-    let value = extractBits(word, index % per_word * bits, bits);
-    let signed_value = extractBits(bitcast<i32>(word), index % per_word * bits, bits);
-    return select(bitcast<i32>(min(value, 0x7fffffffu)), signed_value, offset_signed);
+    let word = offset_words[index / max(4u / offset_bytes, 1u)];
+    let value = extended(word, index, offset_bytes, offset_signed);
+    return bitcast<i32>(select(min(value, 0x7fffffffu), value, offset_signed));
 }
 
 // The offset of a window in dimension d, in indices of the tensor, clamped to the range beyond which nothing changes.
