@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from math import inf, prod
+from math import inf
 from statistics import median
 from time import perf_counter
 from typing import TypeAlias
@@ -18,12 +18,12 @@ from wgslice.gpu.protocols import Place, handle_of
 from wgslice.gpu.recording import Recorder
 from wgslice.gpu.sink import RUNNING
 from wgslice.layout import Layout
-from wgslice.plans.choose import Dispatched, Step, seconds_of
+from wgslice.plans.choose import Step, seconds_of
 from wgslice.plans.facade import scratch_of
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import ClassCost, CostClass, Costs
-from wgslice.plans.steps import BufferCopies, Clear, Span, dispatch_of
+from wgslice.plans.steps import BufferCopies, Clear, OnGrid, Span, dispatch_of
 
 __all__ = ["Bench", "Timed", "time_all", "typical", "work_of"]
 
@@ -85,7 +85,7 @@ class Bench:
         profile = replace(device.limits.profile, costs=known)
         self.limits = replace(device.limits, profile=profile, disabled=frozenset())
         self.compiled: list[float] = []  # seconds
-        self.steps: dict[CostClass, list[Dispatched]] = {}  # by cost class
+        self.steps: dict[CostClass, list[OnGrid]] = {}  # by cost class
         self.rounds: list[dict[Timed, float]] = []  # seconds
         self.nbytes = min(PROBE_NBYTES, device.limits.binding_nbytes // 8)
         # A source of which every fourth element is read, or some elements of many pages.
@@ -144,7 +144,7 @@ class Bench:
         for number, step in enumerate(self.steps[probe.work]):
             self.rounds[-1][probe.work, number] = self.seconds(step)
 
-    def steps_of(self, probe: Probe | WindowProbe | SizedProbe | IndexProbe) -> list[Dispatched]:
+    def steps_of(self, probe: Probe | WindowProbe | SizedProbe | IndexProbe) -> list[OnGrid]:
         """Return the copies of a cost class; few bytes if it is expected to be slow."""
         many, few = (probe.steps(nbytes, self.limits) for nbytes in (self.nbytes, self.nbytes // FEWER))
         return [pair[seconds_of(pair[:1], self.known) > LONG_S] for pair in zip(many, few, strict=True)]
@@ -164,7 +164,7 @@ class Bench:
         works: dict[CostClass, ClassCost] = {}
         for name, steps in self.steps.items():
             points = [
-                (step.invocation_nbytes, invocations_of(step), took[name, number])
+                (step.invocation_nbytes, step.share.invocations, took[name, number])
                 for number, step in enumerate(steps)
             ]
             works[name] = work_of(name, points, submission_s + dispatch_s, works)
@@ -178,11 +178,6 @@ class Bench:
             pipeline_s,
         )
         return Costs(origin, *fixed, works)
-
-
-def invocations_of(step: Dispatched) -> int:
-    """Return the invocations of a grid."""
-    return prod(step.share.workgroups) * step.share.workgroup_size
 
 
 def work_of(

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cache
-from math import exp, log, prod
+from math import exp, log
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple, TypeAlias
@@ -21,9 +21,9 @@ from typing import Any, NamedTuple, TypeAlias
 from bench.gpu_programs import LIMITS, choices
 from bench.provenance import every_kernel
 from bench.report import geometric_mean
-from wgslice.plans.choose import Dispatched, Step, compiling_seconds, seconds_of
+from wgslice.plans.choose import Step, compiling_seconds, seconds_of
 from wgslice.plans.profiles import GPU, ClassCost, CostClass, Costs, shipped
-from wgslice.plans.steps import Dispatch
+from wgslice.plans.steps import Dispatch, OnGrid
 from wgslice.whole_files import written_whole
 
 __all__ = ["Sample", "fitted", "main", "samples", "slowdown"]
@@ -124,9 +124,9 @@ def kernel_seconds(steps: Steps, costs: Costs) -> dict[CostClass, float]:
     """Return the estimated seconds of the invocations of steps, by cost class."""
     found: defaultdict[CostClass, float] = defaultdict(float)
     for step in steps:
-        if isinstance(step, Dispatched):
+        if isinstance(step, OnGrid):
             work = costs.classes[step.work]
-            invocations = prod(step.share.workgroups) * step.share.workgroup_size
+            invocations = step.share.invocations
             found[step.work] += invocations * (work.invocation_s + step.invocation_nbytes / work.bytes_per_s)
     return found
 

@@ -17,8 +17,8 @@ from reference.windows import window_kernels
 from test_kernels import CONDITIONS
 
 from wgsl import link
+from wgslice.plans.facade import MAX_PIXEL_BLOCKS, PIXEL_BLOCKS
 from wgslice.plans.kernels import INSERTING, LAST_WRITERS, OF_INDICES, OF_WINDOWS, SCATTERING, Kernel
-from wgslice.plans.profiles import MAX_PIXEL_BLOCKS, PIXEL_BLOCKS
 from wgslice.plans.steps import GRIDS
 from wgslice.shaders import about, entry_point, kernel_module, module_text
 

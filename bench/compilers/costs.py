@@ -10,7 +10,6 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import prod
 from pathlib import Path
 from typing import TypeAlias
 
@@ -24,9 +23,9 @@ from bench.compilers.report import write_modules
 from bench.compilers.variants import Variant, variant_of
 from bench.cost_classes import work_of
 from bench.probes import probes
-from wgslice.plans.choose import Dispatched
 from wgslice.plans.facade import IndexedDispatch, SizedDispatch, WindowDispatch
 from wgslice.plans.profiles import ClassCost, CostClass
+from wgslice.plans.steps import OnGrid
 
 __all__ = ["MEMORY_BYTES_PER_S", "works"]
 
@@ -41,7 +40,7 @@ ONCE = (
 )
 
 # Of each class of work its dispatches, each with the name that its cycles are known by.
-Steps: TypeAlias = Mapping[CostClass, Sequence[tuple[str, Dispatched]]]
+Steps: TypeAlias = Mapping[CostClass, Sequence[tuple[str, OnGrid]]]
 
 # Memory of 500 GB/s, read and written together, and time for 400 cycles of an invocation while it moves 16
 # bytes from one side to the other: between an H200, which has time for 200 instructions, and an integrated
@@ -50,11 +49,11 @@ MEMORY_BYTES_PER_S = 500e9
 CYCLE_S = 2 * 16 / MEMORY_BYTES_PER_S / 400
 
 
-def seconds(step: Dispatched, cycles: float) -> float:
+def seconds(step: OnGrid, cycles: float) -> float:
     """Return the cycles of an invocation of a dispatch."""
     some, source, target = sampled(step)
     traced = trace(some, source, target)
-    invocations = prod(some.share.workgroups) * some.share.workgroup_size
+    invocations = some.share.invocations
     touched = np.mean([sum(moved_nbytes(traced, wave)[:2]) for wave in WAVES])
     return cycles * CYCLE_S + float(touched) / MEMORY_BYTES_PER_S / invocations
 
@@ -90,9 +89,9 @@ def main() -> int:
         print("bench: node and AMD's driver are needed", file=sys.stderr)
         return 1
     chosen: list[Variant] = []
-    steps: dict[CostClass, list[tuple[str, Dispatched]]] = {}
+    steps: dict[CostClass, list[tuple[str, OnGrid]]] = {}
     for probe in probes():
-        named = []
+        named: list[tuple[str, OnGrid]] = []
         for step in probe.steps(PROBE_NBYTES, LIMITS):
             variant = variant_of(str(probe.work), step)
             named.append((f"{variant.entry_point}-{len(chosen)}", step))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 
 from bench.cases import Case
 from bench.compilers.planned import planned
@@ -47,7 +46,7 @@ def variants(cases: Sequence[Case]) -> Iterator[Variant]:
 
 def variant_of(name: str, step: OnGrid) -> Variant:
     """Return the variant of one dispatch."""
-    invocations = prod(step.share.workgroups) * step.share.workgroup_size
+    invocations = step.share.invocations
     if isinstance(step, Dispatch):
         useful_nbytes = step.target.size * step.width_nbytes
     else:

@@ -15,13 +15,12 @@ from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.hosts import host_named, setting
 from wgslice.gpu.hosts.webgpu import WebGPU
 from wgslice.gpu.protocols import COMPUTE_STAGE, Buffer, BufferRange, BufferUsage, GPUDevice, Place
-from wgslice.plans.choose import Dispatched
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import INSERTING, OF_WINDOWS, SCATTERING, TABLES, WIDEST_NBYTES, Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import MAX_CONSTANTS, MAX_PIPELINES, MAX_UNIFORM_BUFFERS
 from wgslice.plans.proofs import Checks, needed_checks
-from wgslice.plans.steps import BufferCopies, Clear, Memory, Span, TextureCopy
+from wgslice.plans.steps import BufferCopies, Clear, Memory, OnGrid, Span, TextureCopy
 from wgslice.plans.windows import SizedDispatch, WindowDispatch
 from wgslice.shaders import entry_point, module_of, override_constants, uniform_block
 
@@ -122,8 +121,7 @@ class Pipelines:
         if found is None:
             with self.calls:
                 found = tuple(
-                    self.bound(kernel_call(step)) if isinstance(step, Dispatched) else step
-                    for step in plan.steps
+                    self.bound(kernel_call(step)) if isinstance(step, OnGrid) else step for step in plan.steps
                 )
             self.commands[plan] = found
         return found
@@ -215,7 +213,7 @@ class Pipelines:
         )
 
 
-def kernel_call(step: Dispatched) -> KernelCall:
+def kernel_call(step: OnGrid) -> KernelCall:
     """Return a step's dispatch; its tables live as long as the windows or indices they hold."""
     contents = {UNIFORMS: Content(uniform_block(step))}
     supplied = {SOURCE: (step.reads, step.source_binding), TARGET: (step.writes, step.target_binding)}

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout, whole_words
-from wgslice.plans.choose import Reason, Step, Strategy, choose, seconds_of, where
+from wgslice.plans.choose import COPY_PER_WINDOW, Reason, Step, Strategy, choose, seconds_of, where
 from wgslice.plans.copy import CLEAR_FIRST, clear_of
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.plan import COPY_PER_WINDOW, Plan
+from wgslice.plans.plan import Plan
 from wgslice.plans.problem import NO_COPY_USAGE, UNPADDED, InContext, PlanContext
 from wgslice.plans.profiles import FAILED, UNKNOWN, all_disabled
 from wgslice.plans.steps import Span, copies_by_length, share_of

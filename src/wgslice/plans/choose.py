@@ -3,35 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from math import inf, prod
+from dataclasses import replace
+from math import inf
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import UNKNOWN, Costs, Limits, Profile
-from wgslice.plans.steps import BufferCopies, Clear, Dispatch, TextureCopy
-from wgslice.plans.windows import SizedDispatch, WindowDispatch
+from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory, OnGrid, TextureCopy
 
-Dispatched: TypeAlias = Dispatch | WindowDispatch | IndexedDispatch | SizedDispatch
-Step: TypeAlias = Clear | BufferCopies | TextureCopy | Dispatched
+COPY = "buffer copy"  # strategies without kernels
+COPY_PER_ROW, COPY_PER_RUN, COPY_PER_WINDOW = (f"{COPY} per {each}" for each in ("row", "run", "window"))
+
+Step: TypeAlias = Clear | BufferCopies | TextureCopy | OnGrid
 
 
 def seconds_of(steps: Iterable[Step], costs: Costs) -> float:
     """Estimated seconds of steps, without the submission that they share."""
     total_s = 0.0
     for step in steps:
-        if isinstance(step, Clear):
-            total_s += costs.copy_s + step.nbytes / costs.clear_bytes_per_s
-        elif isinstance(step, BufferCopies):
-            total_s += step.source.size * (costs.copy_s + step.nbytes / costs.copy_bytes_per_s)
-        elif isinstance(step, TextureCopy):
-            total_s += costs.copy_s + step.nbytes / costs.copy_bytes_per_s
-        else:
+        if isinstance(step, OnGrid):
             work = costs.classes[step.work]
-            invocations = prod(step.share.workgroups) * step.share.workgroup_size
             invocation_s = work.invocation_s + step.invocation_nbytes / work.bytes_per_s
-            total_s += costs.dispatch_s + invocations * invocation_s
+            total_s += costs.dispatch_s + step.share.invocations * invocation_s
+        elif isinstance(step, Clear):
+            total_s += costs.copy_s + step.nbytes / costs.clear_bytes_per_s
+        else:
+            rows = step.source.size if isinstance(step, BufferCopies) else 1
+            total_s += rows * (costs.copy_s + step.nbytes / costs.copy_bytes_per_s)
     return total_s
+
+
+def in_order(steps: Iterable[Step]) -> tuple[Step, ...]:
+    """Clears, then dispatches, which share a compute pass, then buffer copies; each kind as given."""
+    kinds = (Clear, OnGrid, BufferCopies)
+    given = tuple(steps)
+    return tuple(step for kind in kinds for step in given if isinstance(step, kind))
+
+
+def reading_from(memory: Memory, steps: Iterable[Step]) -> tuple[Step, ...]:
+    """The same steps, reading another memory instead of the input."""
+    return tuple(
+        replace(step, reads=memory) if not isinstance(step, Clear) and step.reads is Memory.INPUT else step
+        for step in steps
+    )
+
+
+def explained(steps: Iterable[Step], why: str) -> tuple[BufferCopies | OnGrid, ...]:
+    """The buffer copies and dispatches among some steps, with a further reason."""
+    return tuple(
+        replace(step, reason=f"{step.reason}; {why}")
+        for step in steps
+        if isinstance(step, BufferCopies | OnGrid)
+    )
 
 
 # A strategy is built only if its lower bound is below this share of the best estimate: estimates are no more
@@ -133,9 +156,8 @@ class Choice(NamedTuple):
     def every(self) -> list[Choice]:
         """Every applicable strategy: the chosen one, then the others by their estimated time."""
         names = {each.name for each in self.others}
-        rows = [[row] for row in self.strategies if row.name in names]
-        others = [found for row in rows for found in [choose(self.problem, row)] if found]
-        return [self, *sorted(others, key=lambda each: each.seconds)]
+        others = [choose(self.problem, [row]) for row in self.strategies if row.name in names]
+        return [self, *sorted(filter(None, others), key=lambda each: each.seconds)]
 
 
 def choose(
@@ -157,27 +179,28 @@ def choose(
             bounds.append((least_s, number, strategy))
         else:
             rejected.append(Estimate(strategy.name, least_s, True, reason or UNKNOWN))
-    best: tuple[Estimate, tuple[Step, ...], float] | None = None
+    built: list[tuple[float, Estimate, tuple[Step, ...]]] = []
+    best_s = inf
     for least_s, _, strategy in sorted(bounds):
-        if best is not None and least_s >= WORTHWHILE * best[0].seconds:
+        if least_s >= WORTHWHILE * best_s:
             others.append(Estimate(strategy.name, least_s, is_bound=True))
             continue
         steps = tuple(strategy.build(problem))
-        grids = [max(step.share.workgroups) for step in steps if isinstance(step, Dispatch)]
+        grids = [max(step.share.workgroups) for step in steps if isinstance(step, OnGrid)]
+        grids = [max(step.share.workgroups) for step in steps if isinstance(step, OnGrid)]
         if not steps or max(grids, default=0) > limits.workgroups:
             reason = "it exceeds the workgroups of one dispatch"
             rejected.append(Estimate(strategy.name, least_s, True, reason))
             continue
         first, seconds = steps[0], seconds_of(steps, limits.profile.costs)
         compiling_s = compiling_seconds(first.kernel, limits.profile) if isinstance(first, Dispatch) else 0
-        found = Estimate(strategy.name, seconds + compiling_s), steps, seconds
-        if best is None or found[0].seconds < best[0].seconds:
-            best, found = found, best
-        if found is not None:
-            others.append(found[0])
-    if best is None:
+        built.append((seconds, Estimate(strategy.name, seconds + compiling_s), steps))
+        best_s = min(best_s, seconds + compiling_s)
+    if not built:
         return None
-    estimate, steps, seconds = best
+    best = min(built, key=lambda each: each[1].seconds)
+    others += [each[1] for each in built if each is not best]
+    seconds, estimate, steps = best
     return Choice(
         estimate.name, steps, seconds, tuple(others), tuple(rejected), problem, strategies, on_print
     )

@@ -12,10 +12,22 @@ from wgslice.arguments import U32_MAX
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout, coalesce
 from wgslice.layout_rules import once
-from wgslice.plans.choose import Choice, OnPrint, Step, Strategy, anything, choose, seconds_of, where
+from wgslice.plans.choose import (
+    Choice,
+    OnPrint,
+    Step,
+    Strategy,
+    anything,
+    choose,
+    explained,
+    in_order,
+    reading_from,
+    seconds_of,
+    where,
+)
 from wgslice.plans.copy_strategies import COPIES
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
-from wgslice.plans.plan import Plan, Planner, explained, in_order, reading_from
+from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.problem import PlanContext, Problem, Table, widen
 from wgslice.plans.profiles import MAX_PLANS, PATTERN_NBYTES, all_disabled
 from wgslice.plans.steps import Clear, Memory

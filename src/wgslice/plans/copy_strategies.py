@@ -11,6 +11,8 @@ from typing import TypeAlias
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import coalesce
 from wgslice.plans.choose import (
+    COPY,
+    COPY_PER_ROW,
     OTHER,
     Applies,
     Reason,
@@ -20,6 +22,8 @@ from wgslice.plans.choose import (
     anything,
     choose,
     compiling_seconds,
+    explained,
+    in_order,
     where,
 )
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
@@ -33,7 +37,6 @@ from wgslice.plans.pixels import (
     pixels_of,
     stepped_parts,
 )
-from wgslice.plans.plan import COPY_PER_ROW, explained, in_order
 from wgslice.plans.problem import MIN_SHIFTED_NBYTES, SHIFTED_STEPS, UNPADDED, Problem, cut_end
 from wgslice.plans.profiles import FAILED, CostClass, copy_class
 from wgslice.plans.steps import (
@@ -325,7 +328,7 @@ PERMUTED = "a permuted input, through workgroup memory"
 BLOCKS = "vectors of 16 bytes from any byte offset, input stride {step}"
 WIDTHS = (1, 2, 4, 8, 16)
 BY_BUFFER_COPIES: tuple[Copying, ...] = (
-    Strategy("buffer copy", partial(against_buffer_copy, packed=True), copying_seconds, buffer_copies),
+    Strategy(COPY, partial(against_buffer_copy, packed=True), copying_seconds, buffer_copies),
     Strategy(COPY_PER_ROW, partial(against_buffer_copy, packed=False), copying_seconds, buffer_copies),
 )
 BY_KERNEL = (

@@ -33,6 +33,8 @@ from wgslice.plans.indexed import IndexedCopy as IndexedCopy
 from wgslice.plans.indexed import IndexedDispatch as IndexedDispatch
 from wgslice.plans.overlaps import layers_of as layers_of
 from wgslice.plans.overlaps import meeting as meeting
+from wgslice.plans.pixels import MAX_PIXEL_BLOCKS as MAX_PIXEL_BLOCKS
+from wgslice.plans.pixels import PIXEL_BLOCKS as PIXEL_BLOCKS
 from wgslice.plans.pixels import Pixels as Pixels
 from wgslice.plans.pixels import pixels_of as pixels_of
 from wgslice.plans.plan import Plan, Planner

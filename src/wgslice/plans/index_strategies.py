@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,19 @@ from wgslice.dialects.advanced import AdvancedSelection
 from wgslice.dtypes import DType
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout
-from wgslice.plans.choose import OTHER, Choice, Estimate, OnPrint, Reason, Step, Strategy, choose, where
+from wgslice.plans.choose import (
+    COPY_PER_RUN,
+    COPY_PER_WINDOW,
+    OTHER,
+    Choice,
+    Estimate,
+    OnPrint,
+    Reason,
+    Step,
+    Strategy,
+    choose,
+    where,
+)
 from wgslice.plans.copy import chosen, plan_copy
 from wgslice.plans.copy_strategies import MIN_OF_BLOCKS
 from wgslice.plans.gather import (
@@ -30,7 +43,7 @@ from wgslice.plans.gather import (
 from wgslice.plans.index_problem import MASKED, Indexing, ListSlice
 from wgslice.plans.indexed import INDEX_NBYTES, Host, IndexedCopy, IndexedDispatch
 from wgslice.plans.kernels import GATHERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.plan import COPY_PER_RUN, COPY_PER_WINDOW, Plan
+from wgslice.plans.plan import Plan
 from wgslice.plans.problem import NO_COPY_USAGE, PlanContext, span_of
 from wgslice.plans.profiles import BLOCKS_EACH, CACHE_LINE_NBYTES, FAILED, CostClass, Limits, all_disabled
 from wgslice.plans.steps import Clear, Memory, Share, Span, copies_by_length, words_spanned
@@ -126,7 +139,8 @@ def plan_indexing(
     shown = wide.per_index.shifted(*(side.offset * itemsize // width_nbytes for side in problem.sides))
     layouts, shape = (shown.source, shown.target), problem.sides[1].sizes
     widths, costs = (itemsize, width_nbytes), context.limits.profile.costs
-    return Plan(size * itemsize, *widths, *layouts, steps, scratch, costs=costs, choice=choice, shape=shape)
+    known: dict[str, Any] = {"costs": costs, "choice": choice, "shape": shape, "masked": copy.masked}
+    return Plan(size * itemsize, *widths, *layouts, steps, scratch, **known)
 
 
 def against_kernel(kernel: Kernel, problem: Indexing) -> Reason | None:

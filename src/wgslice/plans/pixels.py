@@ -9,7 +9,6 @@ from math import inf, prod
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES
-from wgslice.plans.profiles import MAX_PIXEL_BLOCKS, PIXEL_BLOCKS
 
 
 def is_unaligned(target: Layout, width_nbytes: int, dimensions: int = 1) -> bool:
@@ -19,6 +18,8 @@ def is_unaligned(target: Layout, width_nbytes: int, dimensions: int = 1) -> bool
 
 
 MAX_CHANNELS = 4  # of a pixel
+MAX_PIXEL_BLOCKS = 12  # vectors that `pixels` holds; Mali's compiler keeps more than 15 in memory
+PIXEL_BLOCKS = {1: 4, 2: 2, 3: 3, 4: 2}  # vectors of 16 bytes per invocation, by target steps
 MIN_ROW_NBYTES = 64  # a row that holds the largest group of vectors
 
 

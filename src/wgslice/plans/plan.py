@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 from wgslice.layout import Layout
-from wgslice.plans.choose import WORTHWHILE, Choice, Dispatched, Estimate, Step, seconds_of
-from wgslice.plans.indexed import IndexedDispatch
+from wgslice.plans.choose import COPY, WORTHWHILE, Choice, Estimate, Step, reading_from, seconds_of
 from wgslice.plans.problem import PlanContext, counted
 from wgslice.plans.profiles import UNCALIBRATED, UNKNOWN, Costs
 from wgslice.plans.steps import BufferCopies, Clear, Memory, OnGrid, TextureCopy, prefixed
 
-COPY = "buffer copy"
-COPY_PER_ROW, COPY_PER_RUN, COPY_PER_WINDOW = (f"{COPY} per {each}" for each in ("row", "run", "window"))
 STEPS_PRINTED, OTHERS_PRINTED = 8, 3
 WORTHWHILE_PERCENT = round(100 * (1 - WORTHWHILE))
 
@@ -53,6 +50,7 @@ class Plan:
     costs: Costs | None = None  # that it is estimated by
     choice: Choice | None = None  # of its strategy; None where there is nothing to do, or to choose
     before: tuple[Step, ...] = ()  # steps that come before those of every strategy
+    masked: bool = False  # whether a mask says how many of the useful bytes are copied
     staged: bool = False  # whether they make a staging copy of the input, which strategies' steps read
     shape: tuple[int, ...] | None = None  # of the copied elements; None if that is the target's sizes
     name: str = "copy"  # of the operator
@@ -63,27 +61,21 @@ class Plan:
     @cached_property
     def unbound(self) -> tuple[Memory, ...]:
         """Callers' memories that no dispatch binds: wgpu validates their buffers only at submission."""
-        used: set[Memory] = set()
-        bound: set[Memory] = set()
-        for step in self.steps:
-            if isinstance(step, Clear):
-                used.add(step.writes)
-            elif isinstance(step, BufferCopies | TextureCopy):
-                used |= {step.reads, step.writes}
-            else:
-                bound |= step.memories
+        bound = {memory for step in self.steps if isinstance(step, OnGrid) for memory in step.memories}
+        others = (step for step in self.steps if not isinstance(step, OnGrid))
+        used = {memory for step in others for memory in (step.reads, step.writes) if memory is not None}
         return tuple(sorted((used - bound) & {Memory.INPUT, Memory.OUTPUT, Memory.OFFSETS}))
 
     @cached_property
     def copies(self) -> tuple[Clear | BufferCopies | TextureCopy, ...]:
         """The steps, if they need no bind group and only callers' buffers; none for other plans."""
-        copies = [step for step in self.steps if isinstance(step, Clear | BufferCopies | TextureCopy)]
-        return () if self.scratch or self.reads_zeros or len(copies) < len(self.steps) else tuple(copies)
+        copies = tuple(step for step in self.steps if not isinstance(step, OnGrid))
+        return () if self.scratch or self.reads_zeros or len(copies) < len(self.steps) else copies
 
     @cached_property
     def reads_zeros(self) -> bool:
         """Whether some step reads a buffer of zeros."""
-        return any(not isinstance(step, Clear) and step.reads is Memory.ZEROS for step in self.steps)
+        return any(step.reads is Memory.ZEROS for step in self.steps)
 
     @property
     def summary(self) -> str:
@@ -192,8 +184,7 @@ class Plan:
 
     def printed(self, *, alone: bool = True) -> str:
         """The plan in lines; without changes that make it faster if it is not `alone` in its submission."""
-        masked = any(isinstance(step, IndexedDispatch) and step.copy.masked for step in self.steps)
-        header = f"{self.name}: {'at most ' * masked}{prefixed(self.nbytes)}, "
+        header = f"{self.name}: {'at most ' * self.masked}{prefixed(self.nbytes)}, "
         header += self.tensors or f"{self.itemsize}-byte items, shape {self.shape or self.target.sizes}"
         if not self.steps:
             return f"{header}\n  note        no elements: nothing runs"
@@ -226,30 +217,6 @@ class Planner(Protocol):
 
     def __call__(self, source: Layout, target: Layout, itemsize: int, context: PlanContext, /) -> Plan:
         """The plan for elements of `itemsize` bytes."""
-
-
-def in_order(steps: Iterable[Step]) -> tuple[Step, ...]:
-    """Clears, then dispatches, which share a compute pass, then buffer copies; each kind as given."""
-    kinds = (Clear, OnGrid, BufferCopies)
-    given = tuple(steps)
-    return tuple(step for kind in kinds for step in given if isinstance(step, kind))
-
-
-def reading_from(memory: Memory, steps: Iterable[Step]) -> tuple[Step, ...]:
-    """The same steps, reading another memory instead of the input."""
-    return tuple(
-        replace(step, reads=memory) if not isinstance(step, Clear) and step.reads is Memory.INPUT else step
-        for step in steps
-    )
-
-
-def explained(steps: Iterable[Step], why: str) -> tuple[BufferCopies | Dispatched, ...]:
-    """The buffer copies and dispatches among some steps, with a further reason."""
-    return tuple(
-        replace(step, reason=f"{step.reason}; {why}")
-        for step in steps
-        if not isinstance(step, Clear | TextureCopy)
-    )
 
 
 def reasons_of(rejected: Iterable[Estimate]) -> tuple[str, ...]:

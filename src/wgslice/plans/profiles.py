@@ -234,8 +234,6 @@ WAVE_LANES = 32  # invocations that run together on the GPUs that have the fewes
 TILE_NBYTES = 128  # a side of a tile: 8 x 8 elements of 16 bytes, 32 x 32 of 4 bytes
 WIDE_TILE_SIDES = {1: 64, 2: 32, 4: 32, 8: 16, 16: 16}  # elements of a side of a tile, by their bytes
 PATTERN_NBYTES = 2**16  # of one element repeated, or of zeros, from which runs are filled
-MAX_PIXEL_BLOCKS = 12  # vectors that `pixels` holds; Mali's compiler keeps more than 15 in memory
-PIXEL_BLOCKS = {1: 4, 2: 2, 3: 3, 4: 2}  # vectors of 16 bytes per invocation of `pixels`, by target steps
 
 STAGING_NBYTES = 2**23  # of a staging buffer that readback goes through
 MAX_STAGING_NBYTES = 2**27  # kept for reuse: three frames of 3840 x 2160 rgba8 that are read at a time

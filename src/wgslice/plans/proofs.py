@@ -53,8 +53,8 @@ class Rule(NamedTuple):
 
 def needed_checks(step: OnGrid) -> Checks:
     """Returns the checks that a dispatch needs."""
-    invocations = prod(step.share.workgroups) * step.share.workgroup_size
-    if not (1 <= invocations < 2 * MAX_INVOCATIONS and step.share.each >= 1 and step.share.pieces >= 1):
+    share = step.share
+    if not (1 <= share.invocations < 2 * MAX_INVOCATIONS and share.each >= 1 and share.pieces >= 1):
         return Checks.BOUNDS
     if isinstance(step, Dispatch):
         proven = is_copy_inside(step)

@@ -5,12 +5,14 @@ They are complete but for the buffers.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property, lru_cache
 from itertools import product
 from math import gcd, prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,7 +134,7 @@ class Clear:
     nbytes: int
     writes: Memory = Memory.OUTPUT
 
-    name = "clear"
+    name, reads = "clear", None
 
     def __str__(self) -> str:
         why = "for the next part" if self.writes is Memory.WINNERS else "later steps overwrite a part"
@@ -163,7 +165,19 @@ class TextureCopy:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OnGrid:
-    """A step that runs a kernel."""
+    """A step that runs a kernel: one dispatch."""
+
+    if TYPE_CHECKING:  # fields of some kinds of dispatches, properties of others
+
+        @property
+        @abstractmethod
+        def work(self) -> CostClass:
+            """The cost class."""
+
+        @property
+        @abstractmethod
+        def invocation_nbytes(self) -> float:
+            """Bytes that an invocation writes, at most or on average."""
 
     kernel: Kernel
     source_binding: Span
@@ -473,6 +487,11 @@ class Share:
     workgroups: tuple[int, int, int]  # the grid
     row_tiles: int = 1  # below each other in a plane, where tiles are distributed
     tiling: Tiling | None = None  # of kernels whose invocations take several units of a tile
+
+    @property
+    def invocations(self) -> int:
+        """Invocations of the whole grid."""
+        return prod(self.workgroups) * self.workgroup_size
 
 
 def launch_of(

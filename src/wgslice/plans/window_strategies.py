@@ -15,6 +15,7 @@ from wgslice.errors import NoKernelError
 from wgslice.layout import Layout
 from wgslice.plans.box_strategies import BOUNDED, kernel_steps, placed_boxes, plan_boxes
 from wgslice.plans.choose import (
+    COPY_PER_WINDOW,
     OTHER,
     Applies,
     Choice,
@@ -26,6 +27,9 @@ from wgslice.plans.choose import (
     all_steps,
     anything,
     choose,
+    explained,
+    in_order,
+    reading_from,
     where,
 )
 from wgslice.plans.copy import plan_copy, staging_copy
@@ -33,7 +37,7 @@ from wgslice.plans.copy_strategies import MIN_OF_BLOCKS
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import EXTRACTING, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import insertion_of, sets_of
-from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner, explained, in_order, reading_from
+from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.problem import UNPADDED, PlanContext, too_short
 from wgslice.plans.profiles import FAILED, UNKNOWN, all_disabled, windows_class
 from wgslice.plans.steps import BufferCopies, Memory, OnGrid, Span
