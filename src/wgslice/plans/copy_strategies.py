@@ -38,12 +38,11 @@ from wgslice.plans.pixels import (
     stepped_parts,
 )
 from wgslice.plans.problem import MIN_SHIFTED_NBYTES, SHIFTED_STEPS, UNPADDED, Problem, cut_end
-from wgslice.plans.profiles import FAILED, CostClass, copy_class
+from wgslice.plans.profiles import CACHE_LINE_NBYTES, FAILED, CostClass, copy_class
 from wgslice.plans.steps import (
+    REGISTER_TILE,
     UNIT_GRIDS,
     Dispatch,
-    are_register_tiles,
-    are_wide_tiles,
     dispatch_of,
     prefixed,
     row_copies,
@@ -106,21 +105,33 @@ def pixels(problem: Problem) -> Reason | None:
 
 
 def wide_tiles(problem: Problem) -> Reason | None:
-    """Checks that the source is permuted, and that both sides are whole vectors."""
-    if problem.tile_axis is None:
+    """Checks that the source is permuted, and that both sides are whole vectors along its neighbours."""
+    axis, source, target = problem.tile_axis, problem.source, problem.target
+    if axis is None:
         return OTHER
-    if not are_wide_tiles(problem.source, problem.target, problem.tile_axis, problem.width_nbytes):
-        return problem.against_tiles
-    return problem.unpadded
+    lowest = source.offset + min(0, source.reaches[axis])
+    apart = [stride for other, stride in enumerate(source.strides) if other != axis]
+    places = lowest, target.offset, target.sizes[-1], *target.strides[:-1], *apart
+    if not any(place * problem.width_nbytes % WIDEST_NBYTES for place in places):
+        return problem.unpadded
+    forwards = source.shifted(lowest - source.offset)
+    return lambda: problem.of(forwards, target).uneven(WIDEST_NBYTES, apart)
 
 
 def register_tiles(problem: Problem) -> Reason | None:
-    """Checks that the source is permuted, in tiles whose columns and rows are whole words."""
-    axis = problem.tile_axis
-    if axis is None or problem.rank > MAX_RANK - 3:  # tiles add three dimensions
+    """Checks that the source is permuted, in tiles whose columns and rows are whole words.
+
+    Rows in the target are at most a cache line apart: of rows further apart, tiles write whole lines only if
+    they are larger than registers.
+    """
+    axis, source, target = problem.tile_axis, problem.source, problem.target
+    if axis is None or problem.rank > MAX_RANK - 3 or source.strides[axis] != 1:  # tiles add 3 dimensions
         return OTHER
-    source, target = problem.source, problem.target
-    return None if are_register_tiles(source, target, axis, problem.width_nbytes) else OTHER
+    apart = [stride for other, stride in enumerate(source.strides) if other != axis]
+    places = source.offset, target.offset, source.sizes[axis], target.sizes[-1], *target.strides[:-1]
+    in_words = all(place % REGISTER_TILE == 0 for place in (*places, *apart))
+    is_short = target.strides[axis] * problem.width_nbytes <= CACHE_LINE_NBYTES
+    return None if in_words and is_short else OTHER
 
 
 def shifted(problem: Problem) -> Reason | None:

@@ -337,16 +337,6 @@ class Problem:
         """Returns that rows are too short to hold an aligned vector of 16 bytes wherever they begin."""
         return too_short(self.row_nbytes, MIN_SHIFTED_NBYTES)
 
-    def against_tiles(self) -> str:
-        """Why permuted elements are no whole vectors of 16 bytes."""
-        axis = self.tile_axis
-        assert axis is not None
-        forwards = [range(size) for size in self.source.sizes]
-        if self.source.strides[axis] < 0:
-            forwards[axis] = forwards[axis][::-1]
-        strides = [stride for other, stride in enumerate(self.source.strides) if other != axis]
-        return self.of(self.source.select(forwards), self.target).uneven(WIDEST_NBYTES, strides)
-
     def apart(self) -> str:
         """Returns the strides that keep rows from being contiguous."""
         read, written, axis = self.read_step, self.write_step, self.tile_axis

@@ -12,7 +12,7 @@ from enum import IntEnum
 from functools import cached_property, lru_cache
 from itertools import product
 from math import gcd, prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ from wgslice.layout import Layout
 from wgslice.plans.kernels import SPLITTING_ROWS, UNITS_NBYTES, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.pixels import as_pixels, as_steps, pixel_axis, pixels_of
 from wgslice.plans.profiles import (
-    CACHE_LINE_NBYTES,
     LINE_NBYTES,
     MAX_PLANS,
     SECTOR_NBYTES,
@@ -266,13 +265,16 @@ def dispatch_of(
     """A dispatch of a kernel, of a known cost class if given; layouts count from their bindings."""
     if work is None:
         work = copy_class(kernel, width_nbytes, paired, pattern(source, width_nbytes), step_of(source))
-    source, target = arranged(kernel, source, target, width_nbytes, limits.profile)
-    if (
-        kernel in (Kernel.WIDE_TILES, Kernel.PIXELS)
-        or UNITS_NBYTES.get(kernel, width_nbytes) == WIDEST_NBYTES > width_nbytes
-    ):
+    in_units = UNITS_NBYTES.get(kernel, width_nbytes) > width_nbytes and kernel is not Kernel.SUBWORD_STEPS
+    if (kernel in SPLITTING_ROWS and target.rank == 0) or (in_units and target.strides[-1:] != (1,)):
+        source, target = (side.select([*map(range, side.sizes), None]) for side in (source, target))
+    if kernel in TILED:
+        source, target, share = launch_tiles(kernel, source, target, width_nbytes, limits)
+    else:
+        source, target, share = launch_rows(kernel, source, target, width_nbytes, limits, paired)
+    in_vectors = UNITS_NBYTES.get(kernel, width_nbytes) == WIDEST_NBYTES > width_nbytes
+    if in_vectors or kernel in (Kernel.WIDE_TILES, Kernel.PIXELS):
         bindings = bindings[0].in_whole(WIDEST_NBYTES), bindings[1].in_whole(WIDEST_NBYTES)
-    share = launch_of(kernel, source, target, width_nbytes, limits, paired or kernel is Kernel.SUBWORD_ENDS)
     return Dispatch(
         width_nbytes,
         source,
@@ -337,28 +339,7 @@ def tile_axis(source: Layout, target: Layout) -> int | None:
     return None if nearer else axis
 
 
-def are_wide_tiles(source: Layout, target: Layout, axis: int, width_nbytes: int) -> bool:
-    """Whether both sides are whole vectors of 16 bytes along `axis`, that of the source's neighbours."""
-    lowest = source.offset + min(0, source.reaches[axis])
-    places = lowest, target.offset, target.sizes[-1], *target.strides[:-1]
-    apart = [stride for other, stride in enumerate(source.strides) if other != axis]
-    return all(place * width_nbytes % WIDEST_NBYTES == 0 for place in (*places, *apart))
-
-
 REGISTER_TILE = 4  # elements of a side of a tile that is transposed in registers
-
-
-def are_register_tiles(source: Layout, target: Layout, axis: int, width_nbytes: int) -> bool:
-    """Whether four elements along `axis` in the source, and four of a row in the target, are whole words.
-
-    Rows in the target are at most a cache line apart: of rows further apart, tiles write whole lines only if
-    they are larger than registers.
-    """
-    apart = [stride for other, stride in enumerate(source.strides) if other != axis]
-    places = source.offset, target.offset, source.sizes[axis], target.sizes[-1], *target.strides[:-1]
-    in_words = all(place % REGISTER_TILE == 0 for place in (*places, *apart))
-    is_short = target.strides[axis] * width_nbytes <= CACHE_LINE_NBYTES
-    return in_words and is_short and source.strides[axis] == 1
 
 
 def register_tiles(source: Layout, target: Layout, axis: int, most: int) -> tuple[Layout, Layout]:
@@ -383,6 +364,7 @@ def register_tiles(source: Layout, target: Layout, axis: int, most: int) -> tupl
 
 UNIT_GRIDS = {Kernel.WORD_GRID: 8, Kernel.PAIR_GRID: 8, Kernel.WIDE_GRID: 4}
 GRIDS = {**UNIT_GRIDS, Kernel.SHIFTED_GRID: 4}  # units per invocation, as in their files
+TILED = {*GRIDS, Kernel.TILES, Kernel.WIDE_TILES, Kernel.REGISTER_TILES}
 
 
 @dataclass(frozen=True)
@@ -394,25 +376,14 @@ class Tiling:
     ahead_rows: int
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(NamedTuple):
     """Planes of the last dimension and another, and their tiles."""
 
     axis: int  # the dimension whose indices are the planes' rows; -1 where each plane has one
     tiling: Tiling
     column_tiles: int  # next to each other in a plane
     row_tiles: int  # below each other
-    count: int  # tiles of all planes
-
-
-def grid_of(kernel: Kernel, target: Layout, width_nbytes: int, profile: Profile) -> Grid:
-    """The planes and tiles of a target for a kernel of tiles."""
-    unit_nbytes = UNITS_NBYTES.get(kernel, width_nbytes)
-    columns = run_nbytes(target, width_nbytes) // unit_nbytes
-    along = kernel is Kernel.SHIFTED_GRID
-    return find_grid(
-        target.sizes[:-1], columns, unit_nbytes, GRIDS[kernel], profile.workgroup_size, along=along
-    )
+    tiles: int  # of all planes
 
 
 @lru_cache(maxsize=MAX_PLANS)
@@ -439,37 +410,6 @@ def find_grid(
     return min(grids, key=lambda grid: grid[0])[1]
 
 
-def arranged(
-    kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, profile: Profile
-) -> tuple[Layout, Layout]:
-    """The same copy, index by index in another order."""
-    in_units = UNITS_NBYTES.get(kernel, width_nbytes) > width_nbytes and kernel is not Kernel.SUBWORD_STEPS
-    apart = in_units and target.strides[-1:] != (1,)
-    if (kernel in SPLITTING_ROWS and target.rank == 0) or apart:
-        source, target = (layout.select([*map(range, layout.sizes), None]) for layout in (source, target))
-    if kernel in (Kernel.PIXELS, Kernel.SUBWORD_ENDS):
-        source, target = as_pixels(source, target)
-    if kernel is Kernel.SUBWORD_STEPS:
-        return as_steps(source, target, width_nbytes)
-    of_tiles = kernel in (Kernel.TILES, Kernel.WIDE_TILES, Kernel.REGISTER_TILES)
-    axis = tile_axis(source, target) if of_tiles else None
-    if kernel in GRIDS:
-        missing = [None] * (2 - target.rank)  # dimensions of a plane
-        source, target = (layout.select([*missing, *map(range, layout.sizes)]) for layout in (source, target))
-        axis = grid_of(kernel, target, width_nbytes, profile).axis
-    if axis is None:
-        return source, target
-    if kernel is Kernel.REGISTER_TILES:
-        return register_tiles(source, target, axis, profile.run_words // 2)
-    others = [other for other in range(target.rank - 1) if other != axis]
-    source, target = (layout.permuted([*others, axis, target.rank - 1]) for layout in (source, target))
-    if kernel is Kernel.WIDE_TILES and source.strides[-2] < 0:  # whose vectors are read forwards
-        keys = [range(size) for size in source.sizes]
-        keys[-2] = keys[-2][::-1]
-        source, target = source.select(keys), target.select(keys)
-    return source, target
-
-
 # Invocations per row, and units per invocation: two vectors, and the words of two.
 END_PIECES = {Kernel.ROW_ENDS: (2, 1), Kernel.SUBWORD_ENDS: (8, 1)}
 
@@ -494,62 +434,76 @@ class Share:
         return prod(self.workgroups) * self.workgroup_size
 
 
-def launch_of(
-    kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, limits: Limits, paired: bool
-) -> Share:
-    """Returns the launch configuration of a copy; `paired` rows are the last two dimensions."""
-    profile = limits.profile
+def launch_tiles(
+    kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, limits: Limits
+) -> tuple[Layout, Layout, Share]:
+    """Returns a copy whose planes of the last two dimensions are cut into tiles, and their launch."""
+    profile, tiling = limits.profile, None
+    if kernel in GRIDS:
+        keys = [*[None] * (2 - target.rank), *map(range, target.sizes)]  # a plane has two dimensions
+        source, target = source.select(keys), target.select(keys)
+        unit_nbytes, each = UNITS_NBYTES.get(kernel, width_nbytes), GRIDS[kernel]
+        columns, along = run_nbytes(target, width_nbytes) // unit_nbytes, kernel is Kernel.SHIFTED_GRID
+        axis, tiling, across, down, count = find_grid(
+            target.sizes[:-1], columns, unit_nbytes, each, profile.workgroup_size, along=along
+        )
+    else:
+        found = tile_axis(source, target)
+        axis = target.rank - 2 if found is None else found
     if kernel is Kernel.REGISTER_TILES:
+        source, target = register_tiles(source, target, axis, profile.run_words // 2)
         *outer, each, _, _ = target.sizes
-        return share_of(limits, prod(outer), 1, each, prod(outer))
-    if kernel in GRIDS or kernel in (Kernel.TILES, Kernel.WIDE_TILES):
-        return launch_tiles(kernel, source, target, width_nbytes, limits)
+        return source, target, share_of(limits, prod(outer), 1, each, prod(outer))
+    order = [*(other for other in range(target.rank - 1) if other != axis), axis, target.rank - 1]
+    source, target = source.permuted(order), target.permuted(order)
+    if kernel is Kernel.WIDE_TILES and source.strides[-2] < 0:  # whose vectors are read forwards
+        keys = [*map(range, source.sizes[:-2]), range(source.sizes[-2])[::-1], range(source.sizes[-1])]
+        source, target = source.select(keys), target.select(keys)
+    if kernel not in GRIDS:
+        *outer, rows, columns = target.sizes
+        each = TILE_NBYTES // width_nbytes
+        if kernel is Kernel.WIDE_TILES:
+            rows, each = abs(source.reaches[-2]) + 1, WIDE_TILE_SIDES[width_nbytes]
+        across, down = -(-columns // each), -(-rows // each)
+        count = prod(outer) * across * down
+    share = share_of(limits, count, across, each, count * profile.workgroup_size)
+    return source, target, replace(share, contiguous=False, row_tiles=down, tiling=tiling)
+
+
+def launch_rows(
+    kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, limits: Limits, paired: bool
+) -> tuple[Layout, Layout, Share]:
+    """Returns a copy by rows, or by elements, and their launch; `paired` rows are the last two dimensions."""
+    profile = limits.profile
+    if kernel in (Kernel.PIXELS, Kernel.SUBWORD_ENDS):
+        source, target = as_pixels(source, target)
+        paired = True
     if kernel is Kernel.PIXELS:
         axis = pixel_axis(source, target)
-        outer, size = list(target.sizes[:axis]), prod(target.sizes[axis:])
+        outer, size = target.sizes[:axis], prod(target.sizes[axis:])
         row = pixels_of(source, target, width_nbytes)
         each, blocks = row.group_blocks, size * width_nbytes // WIDEST_NBYTES  # whole ones
         if row.strided:  # those that a row touches, wherever it begins
             extent = (target.sizes[-2] - 1) * row.target_step + row.channels
             blocks = (extent * width_nbytes + 2 * WIDEST_NBYTES - 2) // WIDEST_NBYTES
         pieces = -(-blocks // each)
-        paired = True
     elif kernel is Kernel.SUBWORD_STEPS:
-        *outer, runs, run = target.sizes
+        source, target = as_steps(source, target, width_nbytes)
+        outer, (runs, run) = target.sizes[:-2], target.sizes[-2:]
         extent = ((runs - 1) * target.strides[-2] + run) * width_nbytes
         words = (extent + 2 * WORD_NBYTES - 2) // WORD_NBYTES  # wherever the row begins
         each = min(profile.run_words, 1 << (words.bit_length() - 1))  # a power of two: few pipelines
         pieces = -(-words // each)
     elif kernel in SPLITTING_ROWS:
-        *outer, size = target.sizes
-        if paired:
-            size *= outer.pop()
-        pieces, each = END_PIECES.get(kernel) or launch_row(kernel, size, width_nbytes, profile)
+        outer, row_sizes = target.sizes[: -1 - paired], target.sizes[-1 - paired :]
+        pieces, each = END_PIECES.get(kernel) or launch_row(kernel, prod(row_sizes), width_nbytes, profile)
     else:
         count, each = target.size, 1
         if kernel is Kernel.SUBWORD_RUNS:
             count, each = words_spanned(target, width_nbytes), profile.run_words
-        return share_of(limits, count, 1, each, -(-count // each))
+        return source, target, share_of(limits, count, 1, each, -(-count // each))
     rows = prod(outer)
-    return share_of(limits, rows, pieces, each, rows * pieces, paired=paired)
-
-
-def launch_tiles(kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> Share:
-    """Tiles of the planes of the last two dimensions, one a workgroup."""
-    if kernel in GRIDS:
-        grid = grid_of(kernel, target, width_nbytes, limits.profile)
-        assert grid.axis == target.rank - 2
-        count, across, down = grid.count, grid.column_tiles, grid.row_tiles
-        tiling, each = grid.tiling, GRIDS[kernel]
-    else:
-        *outer, rows, columns = target.sizes
-        tiling, each = None, TILE_NBYTES // width_nbytes
-        if kernel is Kernel.WIDE_TILES:
-            rows, each = abs(source.reaches[-2]) + 1, WIDE_TILE_SIDES[width_nbytes]
-        across, down = -(-columns // each), -(-rows // each)
-        count = prod(outer) * across * down
-    share = share_of(limits, count, across, each, count * limits.profile.workgroup_size)
-    return replace(share, contiguous=False, row_tiles=down, tiling=tiling)
+    return source, target, share_of(limits, rows, pieces, each, rows * pieces, paired=paired)
 
 
 def share_of(
@@ -557,7 +511,9 @@ def share_of(
 ) -> Share:
     """Returns the launch configuration of `invocations` that copy `each` items of a row."""
     profile = limits.profile
-    grid = *fold(-(-invocations // profile.workgroup_size), limits), 1
+    groups = -(-invocations // profile.workgroup_size)
+    second = -(-groups // limits.workgroups)  # as small as possible
+    grid = -(-groups // second), second, 1
     return Share(count, paired, pieces, each, profile.contiguous, profile.workgroup_size, grid)
 
 
@@ -572,9 +528,3 @@ def launch_row(kernel: Kernel, size: int, width_nbytes: int, profile: Profile) -
         choices = [profile.blocks_each]
     each = max([1, *(units for units in choices if units <= least // profile.least_pieces)])
     return -(-most // each), each
-
-
-def fold(groups: int, limits: Limits) -> tuple[int, int]:
-    """Returns two dimensions of a grid of workgroups, the second as small as possible."""
-    second = -(-groups // limits.workgroups)
-    return -(-groups // second), second
