@@ -12,56 +12,47 @@ from typing import Any, NamedTuple
 
 from wgslice.layout import Layout
 from wgslice.plans.copy import SliceGradPlanner, plan_anew, plan_copy
-from wgslice.plans.copy_strategies import DISPATCHES as DISPATCHES
-from wgslice.plans.copy_strategies import LEAVING_ENDS as LEAVING_ENDS
-from wgslice.plans.copy_strategies import copy_dispatches as copy_dispatches
-from wgslice.plans.gather import WindowCopy as WindowCopy
-from wgslice.plans.gather import indexed_copy as indexed_copy
-from wgslice.plans.gather import known_windows as known_windows
-from wgslice.plans.gather import masked_copy as masked_copy
-from wgslice.plans.gather import masked_values as masked_values
-from wgslice.plans.index_problem import Indexing as Indexing
-from wgslice.plans.index_strategies import COLUMN_EACH as COLUMN_EACH
-from wgslice.plans.index_strategies import READING as READING
-from wgslice.plans.index_strategies import copy_at_once as copy_at_once
-from wgslice.plans.index_strategies import index_dispatches as index_dispatches
-from wgslice.plans.index_strategies import masked_copy_at_once as masked_copy_at_once
-from wgslice.plans.index_strategies import masked_values_at_once as masked_values_at_once
-from wgslice.plans.index_strategies import plan_indexing
-from wgslice.plans.indexed import Host as Host
-from wgslice.plans.indexed import IndexedCopy as IndexedCopy
-from wgslice.plans.indexed import IndexedDispatch as IndexedDispatch
-from wgslice.plans.overlaps import layers_of as layers_of
-from wgslice.plans.overlaps import meeting as meeting
-from wgslice.plans.pixels import MAX_PIXEL_BLOCKS as MAX_PIXEL_BLOCKS
-from wgslice.plans.pixels import PIXEL_BLOCKS as PIXEL_BLOCKS
-from wgslice.plans.pixels import Pixels as Pixels
-from wgslice.plans.pixels import pixels_of as pixels_of
+from wgslice.plans.copy_strategies import DISPATCHES, LEAVING_ENDS, copy_dispatches
+from wgslice.plans.gather import WindowCopy, indexed_copy, known_windows, masked_copy, masked_values
+from wgslice.plans.index_problem import Indexing
+from wgslice.plans.index_strategies import (
+    COLUMN_EACH,
+    READING,
+    copy_at_once,
+    index_dispatches,
+    masked_copy_at_once,
+    masked_values_at_once,
+    plan_indexing,
+)
+from wgslice.plans.indexed import Host, IndexedCopy, IndexedDispatch
+from wgslice.plans.overlaps import layers_of, meeting
+from wgslice.plans.pixels import MAX_PIXEL_BLOCKS, PIXEL_BLOCKS, Pixels, pixels_of
 from wgslice.plans.plan import Plan, Planner
-from wgslice.plans.problem import LARGEST_BINDING_NBYTES as LARGEST_BINDING_NBYTES
-from wgslice.plans.problem import MAX_INVOCATIONS as MAX_INVOCATIONS
-from wgslice.plans.problem import PlanContext as PlanContext
-from wgslice.plans.problem import Problem as Problem
-from wgslice.plans.problem import Table as Table
-from wgslice.plans.problem import rebase as rebase
-from wgslice.plans.problem import span_of as span_of
-from wgslice.plans.problem import split as split
+from wgslice.plans.problem import (
+    LARGEST_BINDING_NBYTES,
+    MAX_INVOCATIONS,
+    PlanContext,
+    Problem,
+    Table,
+    rebase,
+    span_of,
+    split,
+)
 from wgslice.plans.profiles import Limits
-from wgslice.plans.window_problem import WindowProblem as WindowProblem
-from wgslice.plans.window_strategies import WINDOWS as WINDOWS
-from wgslice.plans.window_strategies import scratch_of as scratch_of
-from wgslice.plans.window_strategies import windows_planner
-from wgslice.plans.window_strategies import with_steps as with_steps
-from wgslice.plans.windows import DIMENSION_COLUMNS as DIMENSION_COLUMNS
-from wgslice.plans.windows import DROPPED as DROPPED
-from wgslice.plans.windows import ENDS as ENDS
-from wgslice.plans.windows import FIXED_COLUMNS as FIXED_COLUMNS
-from wgslice.plans.windows import Packing as Packing
-from wgslice.plans.windows import SizedDispatch as SizedDispatch
-from wgslice.plans.windows import SizedWindows as SizedWindows
-from wgslice.plans.windows import WindowDispatch as WindowDispatch
-from wgslice.plans.windows import Windows as Windows
-from wgslice.plans.windows import sized_class as sized_class
+from wgslice.plans.window_problem import WindowProblem
+from wgslice.plans.window_strategies import WINDOWS, scratch_of, windows_planner, with_steps
+from wgslice.plans.windows import (
+    DIMENSION_COLUMNS,
+    DROPPED,
+    ENDS,
+    FIXED_COLUMNS,
+    Packing,
+    SizedDispatch,
+    SizedWindows,
+    WindowDispatch,
+    Windows,
+    sized_class,
+)
 
 
 class Asked(NamedTuple):

@@ -177,46 +177,12 @@ def axis_to_halve(source: Layout, target: Layout, width_nbytes: int, limits: Lim
     return None
 
 
-def cut_end(
-    source: Layout, target: Layout, width_nbytes: int, context: PlanContext
-) -> tuple[tuple[Layout, Layout], tuple[Layout, Layout]] | None:
-    """The part before the last whole vector of an unpadded buffer, and the rest; None if that is all."""
-    sides = (source, context.source_capacity_nbytes), (target, context.target_capacity_nbytes)
-    side, capacity_nbytes = next(
-        (layout, int(capacity)) for layout, capacity in sides if layout.stop * width_nbytes > capacity
-    )
-    missing_nbytes = side.stop * width_nbytes - capacity_nbytes
-    choices = []
-    for axis, (size, stride) in enumerate(zip(side.sizes, side.strides, strict=True)):
-        count = -(-missing_nbytes // (abs(stride) * width_nbytes)) if stride else size
-        choices.append((count / size, axis, count))
-    share, axis, count = min(choices, default=(1, 0, 0))  # of a scalar all
-    if share >= 1:
-        return None
-    size = side.sizes[axis]
-    bulk, end = [[range(size) for size in side.sizes] for _ in range(2)]
-    forwards = side.strides[axis] > 0
-    bulk[axis] = range(size - count) if forwards else range(count, size)
-    end[axis] = range(size - count, size) if forwards else range(count)
-    return (source.select(bulk), target.select(bulk)), (source.select(end), target.select(end))
-
-
 # Bytes of a row of a strip; rows in the source that are a multiple of COMPETING_NBYTES apart compete for few
 # cache lines.
 STRIP_NBYTES = 256
 MIN_STRIP_NBYTES = 32  # two elements of any width, and a row that any kernel takes
 COMPETING_NBYTES = 256
 REPEATED_RUNS = 256  # that are copied for each repeat in turn, while they are cached
-
-
-def strip_by_strip(source: Layout, target: Layout, each: int) -> tuple[Layout, Layout]:
-    """Returns a copy with rows cut into `each` elements, dimensions before them in the source's order."""
-    read, written = source, target
-    if source.sizes[-1] != each:
-        read, written = (side.divided(side.rank - 1, each) for side in (source, target))
-    *before, last = range(read.rank)
-    order = [*sorted(before, key=lambda axis: -abs(read.strides[axis])), last]
-    return read.permuted(order), written.permuted(order)
 
 
 SHIFTED_STEPS = tuple(STEPS)  # between source elements that wide loads bring
@@ -289,7 +255,11 @@ class Problem:
         strips = []
         for part in columns:
             read, written = (side.select([*outer, part]) for side in (self.source, self.target))
-            strips.append(self.of(*strip_by_strip(read, written, min(each, len(part)))))
+            if len(part) > each:
+                read, written = (side.divided(self.rank - 1, each) for side in (read, written))
+            distances = [-abs(stride) for stride in read.strides]  # in the source's order, but for the last
+            order = [*sorted(range(read.rank - 1), key=distances.__getitem__), read.rank - 1]
+            strips.append(self.of(read.permuted(order), written.permuted(order)))
         return strips if all(strip.pattern == "short-stride" for strip in strips) else []
 
     @cached_property
@@ -309,15 +279,32 @@ class Problem:
         sides = self.source, self.target
         return [self.of(*(side.divided(before, each).permuted(order) for side in sides))]
 
-    @property
-    def loads_unused_words(self) -> bool:
-        """Whether vectors of the input would bring a CPU words that `rows` does not load.
-
-        `rows` takes 0.5 to 1.0 of the time on four processors, on lavapipe and SwiftShader, forwards and
-        reversed. A GPU's invocations load the same lines either way.
-        """
-        strided = abs(self.read_step) > 1 and self.width_nbytes >= WORD_NBYTES
-        return strided and self.limits.profile.contiguous
+    @cached_property
+    def bulk_and_end(self) -> tuple[Problem, Problem] | None:
+        """The part before the last whole vector of an unpadded buffer, and the rest; None if that is all."""
+        context = self.context
+        sides = (self.source, context.source_capacity_nbytes), (self.target, context.target_capacity_nbytes)
+        side, missing_nbytes = next(
+            (layout, layout.stop * self.width_nbytes - int(capacity_nbytes))
+            for layout, capacity_nbytes in sides
+            if layout.stop * self.width_nbytes > capacity_nbytes
+        )
+        choices = []
+        for axis, (size, stride) in enumerate(zip(side.sizes, side.strides, strict=True)):
+            count = -(-missing_nbytes // (abs(stride) * self.width_nbytes)) if stride else size
+            choices.append((count / size, axis, count))
+        share, axis, count = min(choices, default=(1, 0, 0))  # of a scalar all
+        if share >= 1:
+            return None
+        whole = [range(size) for size in side.sizes]
+        outer, indices, inner = whole[:axis], whole[axis], whole[axis + 1 :]
+        parts = indices[: len(indices) - count], indices[len(indices) - count :]
+        if side.strides[axis] < 0:
+            parts = indices[count:], indices[:count]
+        bulk, end = (
+            [layout.select([*outer, part, *inner]) for layout in (self.source, self.target)] for part in parts
+        )
+        return self.of(*coalesce(*bulk)), self.of(*coalesce(*end))  # the bulk perhaps in wider elements
 
     # reasons
 
@@ -332,10 +319,6 @@ class Problem:
         elif self.width_nbytes < WORD_NBYTES:
             found.append(self.uneven(WORD_NBYTES))
         return "; ".join(found)
-
-    def short(self) -> str:
-        """Returns that rows are too short to hold an aligned vector of 16 bytes wherever they begin."""
-        return too_short(self.row_nbytes, MIN_SHIFTED_NBYTES)
 
     def apart(self) -> str:
         """Returns the strides that keep rows from being contiguous."""

@@ -56,10 +56,8 @@ def needed_checks(step: OnGrid) -> Checks:
     share = step.share
     if not (1 <= share.invocations < 2 * MAX_INVOCATIONS and share.each >= 1 and share.pieces >= 1):
         return Checks.BOUNDS
-    if isinstance(step, Dispatch):
-        proven = is_copy_inside(step)
-    else:
-        proven = isinstance(step, IndexedDispatch) and is_indexed_inside(step)
+    proven = isinstance(step, Dispatch) and is_copy_inside(step)
+    proven = proven or (isinstance(step, IndexedDispatch) and is_indexed_inside(step))
     return Checks.NONE if proven else Checks.BOUNDS
 
 
@@ -85,40 +83,24 @@ def is_copy_inside(step: Dispatch) -> bool:
     )
 
 
-def copies_elements(step: Dispatch) -> bool:
-    """Whether there is at most one invocation per element."""
-    return step.share.count == step.target.size
-
-
 def copies_rows(step: Dispatch) -> bool:
     """Whether rows are the last dimension, or the last two, and contiguous pieces are not longer than a row.
 
-    Kernels of words and of vectors write whole ones in pieces: as many as a row has wherever it begins.
+    Kernels of words and of vectors write whole ones in pieces: as many as a row has wherever it begins. Those
+    of ends write two ends a row, and elements for all of a word that it shares with the row before.
     """
-    share, width = step.share, step.width_nbytes
+    share, width, kernel = step.share, step.width_nbytes, step.kernel
     inner = 1 + share.paired
     if step.target.rank < inner:
         return False
-    unit_nbytes = RULES[step.kernel].unit_nbytes or width
     size = prod(step.target.sizes[-inner:])
-    per_unit = max(unit_nbytes // width, 1)
+    per_unit = max((RULES[kernel].unit_nbytes or width) // width, 1)
     whole_units = (size - per_unit + 1) // per_unit
     whole = share.each <= whole_units if share.contiguous else whole_units >= 1
-    packed = step.kernel in (Kernel.ROWS, Kernel.WIDE_ROWS) or step.target.strides[-1] == 1
+    if kernel in END_PIECES:
+        whole = size * width >= WORD_NBYTES and (share.pieces, share.each) == END_PIECES[kernel]
+    packed = kernel in (Kernel.ROWS, Kernel.WIDE_ROWS) or step.target.strides[-1] == 1
     return share.count == prod(step.target.sizes[:-inner]) and whole and packed
-
-
-def copies_ends(step: Dispatch) -> bool:
-    """Whether a row has its two ends, and elements for all of a word that it shares with the row before."""
-    inner = 1 + step.share.paired
-    sizes, pieces = step.target.sizes, END_PIECES.get(step.kernel)
-    enough = len(sizes) >= inner and prod(sizes[-inner:]) * step.width_nbytes >= WORD_NBYTES
-    return (
-        enough
-        and (step.share.pieces, step.share.each) == pieces
-        and step.share.count == prod(sizes[:-inner])
-        and step.target.strides[-1] == 1
-    )
 
 
 def copies_words(step: Dispatch) -> bool:
@@ -193,8 +175,8 @@ def reads_of_grid(step: Dispatch) -> Range:
     return in_bytes(Layout.of([*source.sizes[:-2], *plane], source.strides, source.offset), step.width_nbytes)
 
 
-def blocks_read(step: Dispatch, beyond_nbytes: int) -> Range:
-    """Returns the vectors of blocks whose elements are in the source, but for some bytes on either side.
+def reads_of_blocks(step: Dispatch) -> Range:
+    """Returns the vectors of the blocks that a row has, whole ones, or for ends those that it touches.
 
     A block of the target takes its elements from places at a distance of 1, 2 or 4 elements. At 1 the vectors
     that it touches are loaded, else always as many as it may touch.
@@ -202,21 +184,12 @@ def blocks_read(step: Dispatch, beyond_nbytes: int) -> Range:
     width, elements = step.width_nbytes, in_bytes(step.source, step.width_nbytes)
     distance = abs(step.source.strides[-1])
     block_nbytes = (WIDEST_NBYTES - width) * distance + width  # in the source
+    beyond_nbytes = block_nbytes - width if step.kernel is Kernel.ROW_ENDS else 0  # around an element
     start, stop = elements.start - beyond_nbytes, elements.stop + beyond_nbytes
     if distance == 1:
         return Range(start, stop)
     last = (stop - block_nbytes) // WIDEST_NBYTES + distance
     return Range(start if distance in TILE_STEPS else -1, (last + 1) * WIDEST_NBYTES)
-
-
-def reads_of_blocks(step: Dispatch) -> Range:
-    """Returns what whole blocks of rows load."""
-    return blocks_read(step, 0)
-
-
-def reads_of_ends(step: Dispatch) -> Range:
-    """Returns what blocks load that contain at least one element of a row."""
-    return blocks_read(step, (WIDEST_NBYTES - step.width_nbytes) * abs(step.source.strides[-1]))
 
 
 def reads_of_steps(step: Dispatch) -> Range:
@@ -227,13 +200,13 @@ def reads_of_steps(step: Dispatch) -> Range:
 
 
 RULES = {
-    Kernel.SLICE1: Rule(WORD_NBYTES, copies_elements),
+    Kernel.SLICE1: Rule(WORD_NBYTES, lambda step: step.share.count == step.target.size),
     Kernel.ROWS: Rule(None, copies_rows),
     Kernel.WIDE_ROWS: Rule(None, copies_rows),
     Kernel.SHIFTED_ROWS: Rule(WIDEST_NBYTES, copies_rows, reads_of_blocks),
-    Kernel.ROW_ENDS: Rule(WIDEST_NBYTES, copies_ends, reads_of_ends),
+    Kernel.ROW_ENDS: Rule(WIDEST_NBYTES, copies_rows, reads_of_blocks),
     Kernel.SUBWORD_ROWS: Rule(WORD_NBYTES, copies_rows),
-    Kernel.SUBWORD_ENDS: Rule(WORD_NBYTES, copies_ends),
+    Kernel.SUBWORD_ENDS: Rule(WORD_NBYTES, copies_rows),
     Kernel.SUBWORD_RUNS: Rule(WORD_NBYTES, copies_words),
     Kernel.SUBWORD_STEPS: Rule(WORD_NBYTES, copies_runs, reads_of_steps),
     Kernel.REGISTER_TILES: Rule(WORD_NBYTES, copies_register_tiles),
