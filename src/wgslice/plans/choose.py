@@ -149,10 +149,6 @@ class Choice(NamedTuple):
         """The rejected strategies, and those that are rejected only when a plan is printed."""
         return [*self.rejected, *self.on_print.rejected(self.problem)]
 
-    def changes(self) -> Iterable[tuple[str, Choice | None]]:
-        """The conditions under which something faster might be chosen, and what is chosen then."""
-        return self.on_print.changes(self.problem)
-
     def every(self) -> list[Choice]:
         """Every applicable strategy: the chosen one, then the others by their estimated time."""
         names = {each.name for each in self.others}

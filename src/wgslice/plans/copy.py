@@ -204,8 +204,7 @@ def clear_of(target: Layout, itemsize: int) -> tuple[Step, ...]:
     """The clear of a target that is whole words without gaps; none for others."""
     _, whole = coalesce(target, target)
     start, nbytes = whole.offset * itemsize, whole.size * itemsize
-    gapless = whole.rank == 0 or whole.strides == (1,)
-    in_words = gapless and start % 4 == nbytes % 4 == 0
+    in_words = whole.is_packed and start % 4 == nbytes % 4 == 0
     return (Clear(start, nbytes),) if in_words else ()
 
 

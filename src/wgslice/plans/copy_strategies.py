@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import TypeAlias
 
 from wgslice.arguments import MAX_RANK
-from wgslice.layout import coalesce
+from wgslice.layout import Layout, coalesce
 from wgslice.plans.choose import (
     COPY,
     COPY_PER_ROW,
@@ -42,11 +42,10 @@ from wgslice.plans.profiles import CACHE_LINE_NBYTES, FAILED, CostClass, copy_cl
 from wgslice.plans.steps import (
     REGISTER_TILE,
     UNIT_GRIDS,
+    BufferCopies,
     Dispatch,
     dispatch_of,
     prefixed,
-    row_copies,
-    row_sizes,
 )
 
 Copying: TypeAlias = Strategy[Problem]
@@ -78,16 +77,26 @@ def against_buffer_copy(problem: Problem, *, packed: bool) -> Reason | None:
     return problem.against_buffer_copies
 
 
+def row_sizes(problem: Problem) -> tuple[int, ...]:
+    """Sizes of the dimensions of rows that take one buffer copy each; () if one copies everything."""
+    return () if problem.source.is_packed and problem.target.is_packed else problem.target.sizes[:-1]
+
+
 def copying_seconds(problem: Problem) -> float:
     """Estimated seconds of buffer copies of everything, or of each row."""
     costs = problem.costs
-    count = prod(row_sizes(problem.source, problem.target))
-    return count * costs.copy_s + problem.nbytes / costs.copy_bytes_per_s
+    return prod(row_sizes(problem)) * costs.copy_s + problem.nbytes / costs.copy_bytes_per_s
 
 
 def buffer_copies(problem: Problem) -> Sequence[Step]:
     """A buffer copy of everything, or of each row."""
-    return [row_copies(problem.source, problem.target, problem.width_nbytes)]
+    width_nbytes, rows = problem.width_nbytes, [*map(range, row_sizes(problem))]
+    firsts: list[int | range] = [*rows, *[0] * (problem.rank - len(rows))]
+    read, written = (
+        Layout.of(side.sizes, [stride * width_nbytes for stride in side.strides], side.offset * width_nbytes)
+        for side in (problem.source.select(firsts), problem.target.select(firsts))
+    )
+    return [BufferCopies(read, written, prod(problem.target.sizes[len(rows) :]) * width_nbytes)]
 
 
 # kernels

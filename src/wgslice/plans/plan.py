@@ -165,7 +165,7 @@ class Plan:
         if self.before:
             remedy = "input and output are in different buffers" if self.staged else "the offsets are packed"
             changes.append((remedy, self.choice, 0.0))
-        found = self.choice.changes() if self.choice else ()
+        found = self.choice.on_print.changes(self.choice.problem) if self.choice else ()
         changes += [(condition, choice, before_s) for condition, choice in found]
         best_s = seconds
         for condition, choice, other_s in changes:

@@ -130,14 +130,8 @@ def widen(source: Layout, target: Layout, itemsize: int) -> tuple[Layout, Layout
     """The same copy in the widest elements that divide the contiguous runs, all strides and all offsets."""
     if target.rank == 0 or not source.strides[-1] == target.strides[-1] == 1:
         return source, target, itemsize
-    factor = gcd(
-        WIDEST_NBYTES // itemsize,
-        target.sizes[-1],
-        source.offset,
-        target.offset,
-        *source.strides[:-1],
-        *target.strides[:-1],
-    )
+    offsets, distances = (source.offset, target.offset), (*source.strides[:-1], *target.strides[:-1])
+    factor = gcd(WIDEST_NBYTES // itemsize, target.sizes[-1], *offsets, *distances)
     if factor == 1:
         return source, target, itemsize
     return *coalesce(in_units(source, factor), in_units(target, factor)), itemsize * factor

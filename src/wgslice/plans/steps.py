@@ -199,18 +199,17 @@ class OnGrid:
     @property
     def launch(self) -> str:
         """The launch configuration as it is printed."""
-        groups, each = " x ".join(map(str, self.share.workgroups)), self.share.each
-        unit_nbytes = WIDEST_NBYTES if self.kernel is Kernel.PIXELS else UNITS_NBYTES.get(self.kernel)
-        unit = {WORD_NBYTES: "word", WIDEST_NBYTES: "vector"}.get(unit_nbytes or 0, "element")
-        unit += "s" * (each != 1) + " of 16 bytes" * (unit_nbytes == WIDEST_NBYTES)
-        items = f"{each} {unit} per invocation"
+        share, plural = self.share, "s" * (self.share.each != 1)
+        unit_nbytes = WIDEST_NBYTES if self.kernel is Kernel.PIXELS else UNITS_NBYTES.get(self.kernel, 0)
+        units = {WORD_NBYTES: f"word{plural}", WIDEST_NBYTES: f"vector{plural} of 16 bytes"}
+        unit = units.get(unit_nbytes, f"element{plural}")
         if self.kernel is Kernel.REGISTER_TILES:
-            items = (
-                f"{each} tile{'s' * (each != 1)} of {REGISTER_TILE} x {REGISTER_TILE} elements per invocation"
-            )
+            unit = f"tile{plural} of {REGISTER_TILE} x {REGISTER_TILE} elements"
+        items = f"{share.each} {unit} per invocation"
         if self.kernel in (Kernel.TILES, Kernel.WIDE_TILES):
-            items = f"a tile of {each} x {each} elements per workgroup"
-        return f"{groups} workgroups of {self.share.workgroup_size} invocations, {items}"
+            items = f"a tile of {share.each} x {share.each} elements per workgroup"
+        groups = " x ".join(map(str, share.workgroups))
+        return f"{groups} workgroups of {share.workgroup_size} invocations, {items}"
 
 
 @dataclass(frozen=True)
@@ -286,26 +285,6 @@ def dispatch_of(
         share=share,
         reason=reason,
     )
-
-
-def row_sizes(source: Layout, target: Layout) -> tuple[int, ...]:
-    """Sizes of the dimensions of rows that take one buffer copy each; () if one copies everything."""
-    return () if source.is_packed and target.is_packed else target.sizes[:-1]
-
-
-def row_copies(source: Layout, target: Layout, width_nbytes: int) -> BufferCopies:
-    """Returns a buffer copy per contiguous row, or one of everything if both sides are packed."""
-    rows = [range(size) for size in row_sizes(source, target)]
-    firsts: list[int | range] = [*rows, *[0] * (target.rank - len(rows))]
-    nbytes = prod(target.sizes[len(rows) :]) * width_nbytes
-    source_rows, target_rows = source.select(firsts), target.select(firsts)
-    return BufferCopies(in_bytes(source_rows, width_nbytes), in_bytes(target_rows, width_nbytes), nbytes)
-
-
-def in_bytes(layout: Layout, width_nbytes: int) -> Layout:
-    """The same places, counted in bytes."""
-    strides = [stride * width_nbytes for stride in layout.strides]
-    return Layout.of(layout.sizes, strides, layout.offset * width_nbytes)
 
 
 # launch configurations: how a kernel's work is laid out, and distributed over invocations
