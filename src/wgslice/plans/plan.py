@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -118,18 +118,18 @@ class Plan:
     @cached_property
     def rejected(self) -> tuple[str, ...]:
         """Strategies that might be faster but are not applicable, and why, a line for each reason."""
-        return reasons_of(self._rejected())
+        return self._reasons()
 
-    def _rejected(self, *always: str) -> list[Estimate]:
-        """Strategies that are not applicable and might be faster, and those whose names begin as given."""
-        if self.choice is None:
-            return []
-        most_s = self.choice.seconds
-        return [
-            each
-            for each in self.choice.unavailable
-            if each.reason is UNKNOWN or each.seconds < most_s or each.name.startswith(always)
-        ]
+    def _reasons(self, *always: str) -> tuple[str, ...]:
+        """As `rejected`, and with strategies that might not be faster whose names begin as given."""
+        choice, found = self.choice, dict[str, list[str]]()
+        if choice is None:
+            return ()
+        for each in choice.unavailable:
+            might_win = each.reason is UNKNOWN or each.seconds < choice.seconds
+            if might_win or each.name.startswith(always):
+                found.setdefault(each.text, []).append(each.name)
+        return tuple(f"{', '.join(names)}: {reason}" for reason, names in found.items())
 
     def _estimates(self, *, alone: bool) -> Iterator[tuple[str, str]]:
         """Labelled lines: the estimate, other strategies and their times, why some are rejected, remedies."""
@@ -148,7 +148,7 @@ class Plan:
             yield "considered", "; ".join(others) or f"none: only {self.choice.name} is applicable"
         rejected = sorted(self.choice.unavailable if self.choice else (), key=lambda each: each.seconds)
         nearest = [each.name for each in rejected[:1]]
-        yield from (("rejected", line) for line in reasons_of(self._rejected(COPY, *nearest)))
+        yield from (("rejected", line) for line in self._reasons(COPY, *nearest))
         if not alone:
             return
         remedies = list(self._remedies(self.seconds, self.costs))
@@ -217,14 +217,6 @@ class Planner(Protocol):
 
     def __call__(self, source: Layout, target: Layout, itemsize: int, context: PlanContext, /) -> Plan:
         """The plan for elements of `itemsize` bytes."""
-
-
-def reasons_of(rejected: Iterable[Estimate]) -> tuple[str, ...]:
-    """A line for each reason, with the strategies that it rejects."""
-    found: dict[str, list[str]] = {}
-    for each in rejected:
-        found.setdefault(each.text, []).append(each.name)
-    return tuple(f"{', '.join(names)}: {reason}" for reason, names in found.items())
 
 
 def duration(seconds: float) -> str:

@@ -148,21 +148,16 @@ def copies_register_tiles(step: Dispatch) -> bool:
 
 def copies_grid(step: Dispatch) -> bool:
     """Whether tiles of invocations with several units are those of all planes."""
-    padded = padded_plane(step)
-    if padded is None:
-        return False
+    padded, share = padded_plane(step), step.share
     *outer, rows, columns = step.target.sizes
-    share = step.share
     held = rows <= padded[0] and columns <= padded[1]
     return held and share.count == prod(outer) * share.pieces * share.row_tiles
 
 
-def padded_plane(step: Dispatch) -> tuple[int, int] | None:
+def padded_plane(step: Dispatch) -> tuple[int, int]:
     """Returns rows and columns of a plane's tiles: invocations load also those outside of the plane."""
-    tiling, share = step.share.tiling, step.share
-    if tiling is None or step.target.rank < 2:
-        return None
-    units = GRIDS[step.kernel]
+    tiling, share, units = step.share.tiling, step.share, GRIDS[step.kernel]
+    assert tiling is not None
     columns = max(1 << tiling.lane_shift, units * tiling.ahead_columns)
     rows = max(share.workgroup_size >> tiling.lane_shift, units * tiling.ahead_rows)
     return rows * share.row_tiles, columns * share.pieces
@@ -171,7 +166,6 @@ def padded_plane(step: Dispatch) -> tuple[int, int] | None:
 def reads_of_grid(step: Dispatch) -> Range:
     """Returns what the tiles of all planes load."""
     plane, source = padded_plane(step), step.source
-    assert plane is not None
     return in_bytes(Layout.of([*source.sizes[:-2], *plane], source.strides, source.offset), step.width_nbytes)
 
 

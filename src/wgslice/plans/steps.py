@@ -12,7 +12,7 @@ from enum import IntEnum
 from functools import cached_property, lru_cache
 from itertools import product
 from math import gcd, prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -355,21 +355,15 @@ class Tiling:
     ahead_rows: int
 
 
-class Grid(NamedTuple):
-    """Planes of the last dimension and another, and their tiles."""
-
-    axis: int  # the dimension whose indices are the planes' rows; -1 where each plane has one
-    tiling: Tiling
-    column_tiles: int  # next to each other in a plane
-    row_tiles: int  # below each other
-    tiles: int  # of all planes
-
-
 @lru_cache(maxsize=MAX_PLANS)
 def find_grid(
     outer: tuple[int, ...], columns: int, unit_nbytes: int, each: int, workgroup_size: int, *, along: bool
-) -> Grid:
-    """The grid of the fewest workgroups, and then sectors; `along`: an invocation's units are in one row."""
+) -> tuple[int, Tiling, int, int, int]:
+    """The grid of the fewest workgroups, and then sectors; `along`: an invocation's units are in one row.
+
+    It is the dimension of the planes' rows, -1 where each plane has one; their tiling; and the numbers of
+    tiles across a plane, down a plane, and of all planes.
+    """
     most = workgroup_size.bit_length() - 1
     enough = max(columns - 1, 0).bit_length()  # invocations for all columns
     line = (LINE_NBYTES // unit_nbytes).bit_length() - 1
@@ -385,7 +379,7 @@ def find_grid(
             across, down = -(-max(columns, 1) // width), -(-max(rows, 1) // height)
             count = planes * across * down
             sectors = count * (1 + SECTOR_NBYTES / (max(min(run, columns), 1) * unit_nbytes))
-            grids.append((sectors, Grid(axis, tiling, across, down, count)))
+            grids.append((sectors, (axis, tiling, across, down, count)))
     return min(grids, key=lambda grid: grid[0])[1]
 
 
