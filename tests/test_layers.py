@@ -157,7 +157,7 @@ def test_problems_of_plans_are_reached_by_one_facade() -> None:
         if any(f"{name}.".startswith(f"wgslice.{module}.") for module in behind)
     }
     assert found == set()
-    assert {"plans.copy", "plans.window_problem", "plans.gather"} <= behind
+    assert {"plans.copy", "plans.window_problem", "plans.index_problem"} <= behind
 
 
 def test_imports_of_the_bench_have_no_cycle() -> None:

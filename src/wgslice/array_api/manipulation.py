@@ -17,8 +17,8 @@ from wgslice.numpy_protocol import joining, moving, taking
 from wgslice.numpy_protocol.joining import unstack
 from wgslice.numpy_protocol.matrices import tril, triu
 from wgslice.tensors import views
-from wgslice.tensors.assignment import copy_where
 from wgslice.tensors.creation import full
+from wgslice.tensors.indexing import copy_where
 from wgslice.tensors.placed import as_assigned, check_tensor, viewed
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.views import broadcast_arrays, expand_dims

@@ -39,6 +39,7 @@ class DeviceIndices:
     shape: tuple[int, ...]
     holder: Any = field(compare=False)
     clipped: bool = False  # whether negative ones are out of range, instead of counting from the end
+    first: int = 0  # place in the holder of the first one
 
 
 Indices: TypeAlias = NDArray[np.int64] | DeviceIndices
@@ -81,14 +82,6 @@ class AdvancedSelection:
             for each in self.indexed
         )
         return replace(self, indexed=indexed, unheld=self)
-
-    @property
-    def windows_first(self) -> tuple[int, ...]:
-        """The result's dimensions, those of the indices first."""
-        count = len(self.indices_shape)
-        axes = tuple(range(count + len(self.kept_sizes)))
-        behind = self.position + count
-        return (*axes[self.position : behind], *axes[: self.position], *axes[behind:])
 
     def arranged(self, of_indices: Sequence[Part], of_kept: Sequence[Part]) -> tuple[Part, ...]:
         """Arrange a value per dimension in the result's order."""

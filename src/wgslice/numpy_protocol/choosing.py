@@ -12,9 +12,8 @@ from wgslice.errors import ComputationRefused
 from wgslice.numpy_protocol.joining import check_dtype, stacked, tensors_of
 from wgslice.numpy_protocol.taking import as_indices
 from wgslice.operators.binding import output_for
-from wgslice.tensors.assignment import copy_where
 from wgslice.tensors.creation import asarray, full
-from wgslice.tensors.indexing import indices_held
+from wgslice.tensors.indexing import copy_where, indices_held
 from wgslice.tensors.methods import packed_copy
 from wgslice.tensors.placed import check_no_sequence, write
 from wgslice.tensors.tensor import Tensor

@@ -24,8 +24,8 @@ from wgslice.layout_rules import (
 )
 from wgslice.numpy_protocol.copies import Copies
 from wgslice.numpy_protocol.moving import in_segments
-from wgslice.tensors.assignment import assign
 from wgslice.tensors.creation import asarray, zeros
+from wgslice.tensors.indexing import assign
 from wgslice.tensors.placed import as_assigned, check_no_sequence, check_tensor, viewed
 from wgslice.tensors.tensor import Tensor, allocate
 from wgslice.tensors.views import moveaxis

@@ -17,7 +17,7 @@ from wgslice.gpu.recording import Copy, Recorder
 from wgslice.layout_rules import repeated_to, reshaped
 from wgslice.numpy_protocol.taking import as_indices
 from wgslice.plans.kernels import WORD_NBYTES
-from wgslice.tensors.assignment import assign, copy_where
+from wgslice.tensors.indexing import assign, copy_where
 from wgslice.tensors.methods import packed_copy
 from wgslice.tensors.placed import (
     check_input,

@@ -12,7 +12,7 @@ from wgslice.errors import named, public
 from wgslice.layout_rules import reshaped
 from wgslice.numpy_protocol.taking import along_axis, as_indices
 from wgslice.plans.overlaps import kept_overlap
-from wgslice.tensors.assignment import assign
+from wgslice.tensors.indexing import assign
 from wgslice.tensors.placed import check_tensor, viewed
 from wgslice.tensors.tensor import Tensor
 

@@ -26,8 +26,8 @@ from wgslice.numpy_protocol.joining import tensors_of
 from wgslice.numpy_protocol.putting import put_along_axis
 from wgslice.numpy_protocol.taking import take_along_axis, taken
 from wgslice.tensors import creation, placed, strided_views, views
-from wgslice.tensors.assignment import copy_where
 from wgslice.tensors.creation import empty, like, ones, zeros
+from wgslice.tensors.indexing import copy_where
 from wgslice.tensors.placed import check_no_sequence, check_tensor, has_tensors
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.uncomputed import INSTEAD, refused, remedy_of

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from wgslice.layout import Layout
 from wgslice.plans.copy import SliceGradPlanner, plan_anew, plan_copy
 from wgslice.plans.copy_strategies import DISPATCHES, LEAVING_ENDS, copy_dispatches
-from wgslice.plans.gather import WindowCopy, indexed_copy, known_windows, masked_copy, masked_values
-from wgslice.plans.index_problem import Indexing
+from wgslice.plans.index_problem import Indexing, indexed_copy, masked_copy, masked_values, windows_at
 from wgslice.plans.index_strategies import (
     COLUMN_EACH,
     READING,
+    WindowCopy,
     copy_at_once,
     index_dispatches,
     masked_copy_at_once,

@@ -1,29 +1,310 @@
-"""A gather or a scatter to plan."""
+"""A gather or a scatter to plan: from advanced indexing to tables of indices, or windows at these.
+
+In tables, indices in equal steps are a stride instead, and those that vary together share one table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from math import prod
+from functools import cached_property, reduce
+from math import gcd, prod
 from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from wgslice.arguments import I32_MAX, MAX_RANK
+from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, Indexed, Indices
 from wgslice.layout import Layout
-from wgslice.plans.gather import MIN_TABLE_NBYTES, MIN_WINDOW_NBYTES, known_windows
-from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy
+from wgslice.layout_rules import reshaped
+from wgslice.plans.indexed import INDEX_NBYTES, MAX_TABLES, Host, Index, IndexedCopy, Winners
 from wgslice.plans.kernels import GATHERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.problem import InContext, PlanContext, counted, span_of
-from wgslice.plans.profiles import CACHE_LINE_NBYTES, MAX_AHEAD_NBYTES, MIN_AHEAD_NBYTES
-from wgslice.plans.steps import Span
+from wgslice.plans.overlaps import are_last
+from wgslice.plans.problem import InContext, PlanContext, Table, counted, span_of
+from wgslice.plans.profiles import CACHE_LINE_NBYTES, FAILED, MAX_AHEAD_NBYTES, MIN_AHEAD_NBYTES
+from wgslice.plans.steps import Memory, Span
 from wgslice.plans.window_problem import WindowProblem, turned_forward
+from wgslice.plans.windows import DROPPED, Windows
 
+BITS_OF_WORD = 32  # elements of a mask in a word of bits
+MIN_WINDOW_NBYTES = 64  # contiguous bytes per index from which a copy may run as windows
 MASKED = {1: Kernel.MASKED_WORDS, 2: Kernel.MASKED_WORDS, 8: Kernel.MASKED_PAIRS}  # by bytes per element
 MAX_LISTED, MAX_SLICES = 16, 4  # indices that may be copied as slices, and slices
 SAMPLED = 4096  # indices, the first ones, that must have runs if all have
+MIN_TABLE_NBYTES = 8  # of a window's number and directions, which a binding holds as well
 MAX_RUN = 4  # elements per index of which a gather takes the first of all runs, then the second
+
+
+# constructors
+
+
+class Dimension(NamedTuple):
+    """A dimension of a tensor, and the place in it of each window."""
+
+    size: int
+    stride: int
+    places: Indices
+
+    @property
+    def known(self) -> NDArray[np.int64]:
+        """The places on the host."""
+        assert isinstance(self.places, np.ndarray)
+        return self.places
+
+
+class Group(NamedTuple):
+    """Dimensions whose indices vary along some dimensions of theirs: one table."""
+
+    axes: tuple[int, ...]
+    dimensions: list[Dimension]
+
+
+def indexed_copy(
+    selection: AdvancedSelection,
+    view: Layout,
+    other: Layout,
+    *,
+    reads: bool,
+    signed: bool = False,
+    disjoint: bool = False,
+) -> IndexedCopy | None:
+    """Returns the copy between a view that a selection indexes and a layout of the selection's shape.
+
+    None if host indices that are no stride stand beside device-resident ones, which may be negative if
+    `signed`. The last of equal places is written, unless all are `disjoint`.
+    """
+    shape = selection.indices_shape
+    rank = len(shape)
+    dimensions = [found for each in selection.indexed for found in dimensions_of(view, each)]
+    check_counted(max(dimension.size for dimension in dimensions))
+    known = [each for each in dimensions if not isinstance(each.places, DeviceIndices)]
+    base, steps, groups = split_known(known, rank, reads=reads)
+    on_device = [each for each in dimensions if isinstance(each.places, DeviceIndices)]
+    if groups and on_device:
+        return None
+    while len(groups) > MAX_TABLES:
+        first, second, *groups = sorted(groups, key=lambda group: prod(shape[axis] for axis in group.axes))
+        axes = tuple(sorted({*first.axes, *second.axes}))
+        groups.append(Group(axes, [*first.dimensions, *second.dimensions]))
+    host, winners = None, None
+    tables: list[Index] = []
+    if groups:
+        tables, values, lowest = folded_tables(groups, shape, unique=not (reads or disjoint))
+        base += lowest
+        check_counted(max(table.extent for table in tables))
+        host = Host(values)
+    for each in on_device:
+        assert isinstance(each.places, DeviceIndices)
+        own, wrap = each.places.shape, 0 if each.places.clipped else each.size
+        strides = Layout.packed((1,) * (rank - len(own)) + own).strides
+        tables.append(Index(strides, each.places.first, each.size, wrap, each.stride))
+    nothing = [0] * len(selection.kept_sizes)
+    if on_device and not (reads or disjoint) and prod(shape) > 1:
+        moving = [size if step else 1 for size, step in zip(shape, steps, strict=True)]
+        places = Layout.packed([*(table.extent for table in tables), *moving])
+        winner_steps, along = places.strides[: len(tables)], places.strides[len(tables) :]
+        numbers = selection.arranged(Layout.packed(shape).strides, nothing)
+        winners = Winners(selection.arranged(along, nothing), numbers, places.size)
+        tables = [each._replace(winner_step=step) for each, step in zip(tables, winner_steps, strict=True)]
+    moved = selection.arranged(steps, [view.strides[axis] for axis in selection.kept_axes])
+    copy = IndexedCopy(
+        Layout.of(selection.shape, moved, base),
+        Layout.of(selection.shape, other.strides),
+        tuple(table._replace(strides=selection.arranged(table.strides, nothing)) for table in tables),
+        reads,
+        host,
+        signed,
+        winners,
+    ).coalesced()
+    if len(copy.sizes) > MAX_RANK:
+        raise ValueError(
+            f"a part of sizes {copy.sizes} that do not merge: arrays of indices take at most {MAX_RANK} "
+            "dimensions of a tensor; copy() it first"
+        )
+    return copy
+
+
+def check_counted(size: int) -> None:
+    """Refuse dimensions whose indices no i32 counts."""
+    if size > I32_MAX:
+        raise ValueError(
+            f"a dimension of {size} elements: arrays of indices take at most {I32_MAX} of them; index "
+            "parts of it"
+        )
+
+
+def masked_copy(mask_sizes: Sequence[int], target: Layout, source: Layout) -> IndexedCopy:
+    """Returns the copy between layouts of equal sizes to where a mask, broadcast to these, is true."""
+    strides = Layout.packed([*[1] * (target.rank - len(mask_sizes)), *mask_sizes]).strides
+    return IndexedCopy(
+        Layout.of(target.sizes, target.strides),
+        Layout.of(source.sizes, source.strides),
+        (Index(strides, 0, 1, 0, 0),),
+        reads=False,
+        masked=True,
+    ).coalesced()
+
+
+def masked_values(mask: NDArray[np.bool_]) -> IndexedCopy:
+    """Returns the copy of as many packed elements as a mask has true ones to where these are."""
+    bits = np.packbits(mask, bitorder="little")
+    words = np.pad(bits, (0, -bits.size % WORD_NBYTES)).view("<u4")
+    halves = words - ((words >> 1) & 0x55555555)
+    nibbles = (halves & 0x33333333) + ((halves >> 2) & 0x33333333)
+    counts = ((nibbles + (nibbles >> 4)) & 0x0F0F0F0F) * np.uint32(0x01010101) >> 24
+    stops = np.cumsum(counts, dtype=np.uint32)
+    table = np.stack([words, stops - counts], axis=-1).view(np.int32).reshape(-1)
+    row = Layout.packed((mask.size,))
+    index = Index((1,), 0, 1, 0, 0)
+    return IndexedCopy(row, row, (index,), reads=False, host=Host(table), masked=True, in_turn=True)
+
+
+def dimensions_of(view: Layout, indexed: Indexed) -> Iterator[Dimension]:
+    """Yields the dimensions of a view that an array indexes; those of a mask are one if they coalesce."""
+    own = slice(indexed.axes.start, indexed.axes.stop)
+    sizes, strides = view.sizes[own], view.strides[own]
+    merged = reshaped(Layout.of(sizes, strides), (prod(sizes),))
+    if isinstance(indexed.places, np.ndarray) and merged is None:
+        yield from map(Dimension, sizes, strides, np.unravel_index(indexed.places, sizes))
+    else:
+        stride = merged.strides[0] if merged else 0
+        yield Dimension(prod(sizes), stride, indexed.places)
+
+
+def split_known(
+    dimensions: Iterable[Dimension], rank: int, *, reads: bool
+) -> tuple[int, list[int], list[Group]]:
+    """Splits known indices into an offset, a stride per dimension, both in elements, and groups for tables.
+
+    Of what is written, no two tables vary along one dimension, nor one along that of a stride: places are
+    equal if and only if they are in each table.
+    """
+    base, steps = 0, [0] * rank
+    groups: list[Group] = []
+    steady: list[tuple[Group, int]] = []
+    for dimension in dimensions:
+        places = dimension.known
+        axes = tuple(axis for axis, size in enumerate(places.shape, rank - places.ndim) if size > 1)
+        step = step_of(places) if len(axes) <= 1 else None
+        group = Group(axes, [dimension])
+        if step is None or (axes and not step and not reads):
+            groups.append(group)
+        else:
+            steady.append((group, step))
+    in_tables = {axis for group in groups for axis in group.axes}
+    for group, step in steady:
+        (dimension,) = group.dimensions
+        if not reads and in_tables.intersection(group.axes):
+            groups.append(group)
+            continue
+        base += int(dimension.known.flat[0]) * dimension.stride
+        for axis in group.axes:
+            steps[axis] += step * dimension.stride
+    joined: list[Group] = []
+    for group in groups:
+        meeting = [
+            one for one in joined if (one.axes == group.axes if reads else set(one.axes) & set(group.axes))
+        ]
+        joined = [one for one in joined if one not in meeting]
+        axes = tuple(sorted({axis for one in (group, *meeting) for axis in one.axes}))
+        joined.append(Group(axes, [each for one in (group, *meeting) for each in one.dimensions]))
+    return base, steps, joined
+
+
+def step_of(places: NDArray[np.int64]) -> int | None:
+    """Returns the constant difference of indices along one dimension, or None."""
+    flat = places.reshape(-1)
+    step = int(flat[1] - flat[0]) if flat.size > 1 else 0
+    likely = flat[-1] - flat[0] == step * (flat.size - 1)  # which few others pass
+    return step if likely and (np.diff(flat) == step).all() else None
+
+
+def folded_tables(
+    groups: Iterable[Group], shape: Sequence[int], *, unique: bool
+) -> tuple[list[Index], NDArray[np.int32], int]:
+    """Returns a table per group, their values (-1 for earlier equal ones if `unique`), and an offset."""
+    base, offset = 0, 0
+    tables: list[Index] = []
+    values: list[NDArray[np.int32]] = []
+    for axes, dimensions in groups:
+        step = gcd(*(dimension.stride for dimension in dimensions)) or 1
+        scaled = (
+            each.known if each.stride == step else each.known * (each.stride // step) for each in dimensions
+        )
+        places = reduce(np.add, scaled).reshape(-1)
+        lowest = int(places.min())
+        if lowest < 0:
+            base += lowest * step
+            places = places - lowest
+        strides = Layout.packed([size if axis in axes else 1 for axis, size in enumerate(shape)]).strides
+        tables.append(Index(strides, offset, int(places.max()) + 1, 0, step))
+        values.append((np.where(are_last(places), places, -1) if unique else places).astype(np.int32))
+        offset += places.size
+    return tables, np.concatenate(values), base
+
+
+# windows
+
+
+class IndexedWindows(NamedTuple):
+    """The windows at indices: of size 1 in the first dimensions of the tensor, which are indexed."""
+
+    windows: Windows
+    tensor: Layout
+    batch: Layout
+    numbers: NDArray[np.uint32]  # of the windows that are written
+    tables: list[Layout]  # the entries for each of the first dimensions
+
+
+def merged(layout: Layout, rank: int) -> Layout | None:
+    """Returns the first dimensions of a layout as one, from its first element on, or None."""
+    return reshaped(Layout.of(layout.sizes[:rank], layout.strides[:rank]), (prod(layout.sizes[:rank]),))
+
+
+def windows_at(copy: IndexedCopy, index_nbytes: int = INDEX_NBYTES) -> IndexedWindows | None:
+    """Returns the windows that indices, of `index_nbytes` if they are device-resident, select.
+
+    None unless the dimensions of the indices merge on the other side. In equal steps along one of them, the
+    windows of host indices have a dimension of their own for these.
+    """
+    along = [any(table.strides[axis] for table in copy.tables) for axis in range(len(copy.sizes))]
+    axes = sorted(range(len(along)), key=lambda axis: not along[axis])  # those of the indices first
+    rank = sum(along)
+    if copy.host and merged(copy.other.permuted(axes), rank) is None:  # with dimensions between these
+        axes, rank = [*range(len(along))], max(axes[:rank]) + 1
+    indexed, other, *entries = (side.permuted(axes) for side in (copy.indexed, copy.other, *copy.entries))
+    sizes, box, counted = other.sizes[:rank], other.sizes[rank:], merged(other, rank)
+    tables = [Layout.of(sizes, side.strides[:rank], side.offset) for side in entries]
+    places = [(table.extent, table.step) for table in copy.tables]
+    stepped = [axis for axis, stride in enumerate(indexed.strides[:rank]) if stride]
+    places += [(sizes[axis], indexed.strides[axis]) for axis in stepped]
+    if counted is None or len(places) + len(box) > MAX_RANK or (stepped and copy.host is None):
+        return None
+    offsets, numbers = None, np.arange(counted.size, dtype=np.uint32)
+    if copy.host is not None:
+        known: list[NDArray[np.signedinteger]] = [
+            as_strided(copy.host.values[side.offset :], sizes, [INDEX_NBYTES * each for each in side.strides])
+            for side in tables
+        ]
+        numbers = numbers[np.min(known, axis=0).reshape(-1) >= 0]
+        known += [np.arange(sizes[axis]).reshape([-1] + [1] * (rank - 1 - axis)) for axis in stepped]
+        offsets = np.zeros((counted.size, len(places) + len(box)), np.int32)
+        for column, each in enumerate(known):
+            offsets[:, column] = np.broadcast_to(each, sizes).reshape(-1).clip(0)
+    ones, outside = (1,) * len(places), None if copy.reads or copy.host else DROPPED
+    boxes = (*ones, *box), (1,) * (len(ones) + len(box)), np.zeros(counted.size, np.uint32)
+    kind = index_nbytes, copy.signed or offsets is not None, outside
+    windows = Windows(*boxes, offsets, *kind, indices=any(table.wrap for table in copy.tables))
+    extents, steps = zip(*places, strict=True)
+    tensor = Layout.of((*extents, *box), (*steps, *indexed.strides[rank:]), indexed.offset)
+    strides = *counted.strides, *ones, *other.strides[rank:]
+    batch = Layout.of((counted.size, *ones, *box), strides, other.offset)
+    return IndexedWindows(windows, tensor, batch, numbers, tables)
+
+
+# problem
 
 
 class ListSlice(NamedTuple):
@@ -279,19 +560,34 @@ class Indexing(InContext):
         return not copy.reads and copy.other.strides[-1] == 0 and copy.sizes[-1] > 1
 
     @cached_property
+    def against_kernels(self) -> str | None:
+        """Why no kernel takes the indices, or None."""
+        if len(self.copy.tables) > MAX_TABLES:
+            return f"the indices are in {len(self.copy.tables)} tables; at most {MAX_TABLES} are supported"
+        needed = {self.kernel, Kernel.LAST_WRITER_INDICES} if self.copy.winners else {self.kernel}
+        return FAILED if needed & self.limits.disabled else None
+
+    @cached_property
     def as_windows(self) -> WindowProblem | None:
-        """The same as windows; None if runs are short, or the windows need several tables."""
-        if self.copy.host is None or self.copy.masked:
+        """The same as windows; None if runs are short, or their offsets exceed a binding.
+
+        Offsets of device-resident indices are made first, which pays for long rows of sub-word elements.
+        """
+        copy, context, limits = self.copy, self.context, self.limits
+        in_words = copy.host is None and self.wide[1] >= WORD_NBYTES
+        if copy.masked or (not self.against_kernels and (self.run_nbytes < MIN_WINDOW_NBYTES or in_words)):
             return None
-        if self.run_nbytes < MIN_WINDOW_NBYTES and self.kernel not in self.limits.disabled:
-            return None
-        found = known_windows(self.copy.shifted(*(side.offset for side in self.sides)))
+        found = windows_at(copy.shifted(*(side.offset for side in self.sides)), self.index_nbytes)
         if found is None:
             return None
-        windows, tensor, batch, numbers = found
-        if windows.count * max(tensor.rank * INDEX_NBYTES, MIN_TABLE_NBYTES) > self.limits.binding_nbytes:
+        windows, tensor, batch, numbers, _ = found
+        if windows.count * max(tensor.rank * self.index_nbytes, MIN_TABLE_NBYTES) > limits.binding_nbytes:
             return None
-        inserts = not self.copy.reads
+        if context.table is not None:
+            offsets = Layout.packed((windows.count, tensor.rank))
+            table = Table(offsets, self.index_nbytes, memory=Memory.WINDOW_OFFSETS)
+            context = context._replace(table=table)
+        contested, inserts = copy.winners is not None and windows.count > 1, not copy.reads
         return turned_forward(
-            WindowProblem(windows, tensor, batch, self.itemsize, self.context, inserts, numbers)
+            WindowProblem(windows, tensor, batch, self.itemsize, context, inserts, numbers, contested)
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from wgslice.arguments import U32_MAX
 from wgslice.dialects.advanced import AdvancedSelection
 from wgslice.dtypes import DType
 from wgslice.errors import NoKernelError
-from wgslice.layout import Layout
+from wgslice.layout import Layout, whole_words
 from wgslice.plans.choose import (
     COPY_PER_RUN,
     COPY_PER_WINDOW,
@@ -27,23 +27,25 @@ from wgslice.plans.choose import (
     Step,
     Strategy,
     choose,
+    explained,
     where,
 )
 from wgslice.plans.copy import chosen, plan_copy
 from wgslice.plans.copy_strategies import MIN_OF_BLOCKS
-from wgslice.plans.gather import (
+from wgslice.plans.index_problem import (
     BITS_OF_WORD,
+    MASKED,
     MIN_WINDOW_NBYTES,
-    WindowCopy,
+    Indexing,
+    ListSlice,
     indexed_copy,
-    known_windows,
     masked_copy,
     masked_values,
+    windows_at,
 )
-from wgslice.plans.index_problem import MASKED, Indexing, ListSlice
-from wgslice.plans.indexed import INDEX_NBYTES, Host, IndexedCopy, IndexedDispatch
+from wgslice.plans.indexed import INDEX_NBYTES, MAX_TABLES, Host, IndexedCopy, IndexedDispatch
 from wgslice.plans.kernels import GATHERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.plan import Plan
+from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.problem import NO_COPY_USAGE, PlanContext, span_of
 from wgslice.plans.profiles import BLOCKS_EACH, CACHE_LINE_NBYTES, FAILED, CostClass, Limits, all_disabled
 from wgslice.plans.steps import Clear, Memory, Share, Span, copies_by_length, words_spanned
@@ -62,6 +64,14 @@ MAX_REORDERED = 4096  # elements of rows that are copied column by column, which
 COLUMN_EACH = 32  # elements of a column per invocation: a loop that Mesa does not unroll
 
 
+class WindowCopy(NamedTuple):
+    """A copy at indices, or where a mask is true: its planner, and the layouts that are read and written."""
+
+    planner: Planner
+    read: Layout
+    written: Layout
+
+
 def copy_at_once(
     selection: AdvancedSelection,
     tensor: Layout,
@@ -75,25 +85,23 @@ def copy_at_once(
 ) -> WindowCopy | None:
     """Returns the copy between the selected elements of a tensor and a layout of their shape.
 
-    `index_dtype` is that of device-resident indices, all in one binding. None if it exceeds the kernels that
-    take indices, or one of them is disabled.
+    `index_dtype` is that of device-resident indices, all in one binding. None if host indices stand beside
+    these, or if no kernel takes the indices and there are no windows at them.
     """
     view = tensor.select(selection.items)
     signed = index_dtype is not None and index_dtype.kind == "i"
     copy = indexed_copy(selection, view, other, reads=reads, signed=signed, disjoint=disjoint)
     if copy is None:
         return None
-    if index_dtype is not None:  # windows copy long rows of sub-word elements in vectors
-        wide, nbytes = copy.widened(itemsize, (view.offset, other.offset))
-        if wide.by_rows and nbytes < WORD_NBYTES and wide.sizes[-1] * nbytes >= MIN_WINDOW_NBYTES:
-            return None
-        of_indices = slice(selection.position, selection.position + len(selection.indices_shape))
-        if copy.winners and nbytes >= WORD_NBYTES and not any(other.strides[of_indices]):
-            copy = replace(copy, winners=None).coalesced()  # equal indices write equal words
+    of_indices = slice(selection.position, selection.position + len(selection.indices_shape))
+    in_words = copy.widened(itemsize, (view.offset, other.offset))[1] >= WORD_NBYTES
+    if copy.winners and in_words and not any(other.strides[of_indices]):
+        copy = replace(copy, winners=None).coalesced()  # equal indices write equal words
     if not copy.tables:
         sides = copy.indexed.shifted(view.offset), copy.other.shifted(other.offset)
         return WindowCopy(plan_copy, *(sides if reads else sides[::-1]))
-    if (READING if reads else WRITING) & limits.disabled and (not copy.host or not known_windows(copy)):
+    rejected = len(copy.tables) > MAX_TABLES or (READING if reads else WRITING) & limits.disabled
+    if rejected and windows_at(copy) is None:
         return None
     return WindowCopy(partial(plan_indexing, copy), *((view, other) if reads else (other, view)))
 
@@ -145,10 +153,7 @@ def plan_indexing(
 
 def against_kernel(kernel: Kernel, problem: Indexing) -> Reason | None:
     """Returns why a kernel is not applicable, or None."""
-    if problem.kernel is not kernel:
-        return OTHER
-    needed = {kernel, Kernel.LAST_WRITER_INDICES} if problem.copy.winners else {kernel}
-    return FAILED if needed & problem.limits.disabled else None
+    return problem.against_kernels if problem.kernel is kernel else OTHER
 
 
 def against_columns(problem: Indexing) -> Reason | None:
@@ -164,7 +169,7 @@ def against_columns(problem: Indexing) -> Reason | None:
 def against_in_order(problem: Indexing) -> Reason | None:
     """Returns why no invocation copies a row in order, which needs no last-writer pass, or None."""
     copy = problem.in_order
-    if copy is None:
+    if copy is None or len(copy.tables) > MAX_TABLES:
         return OTHER
     *outer, size = copy.sizes
     if problem.wide[0].by_rows and prod(copy.sizes) > MAX_REORDERED:
@@ -302,12 +307,35 @@ def of_windows(row: Strategy[WindowProblem]) -> Strategy[Indexing]:
         assert problem.as_windows is not None
         return problem.as_windows
 
+    def build(problem: Indexing) -> Iterator[Step]:
+        for number, step in enumerate(row.build(windows_of(problem))):
+            if number == 0:
+                yield from offsets_of_windows(problem)
+            yield step
+
     return Strategy(
         row.name,
         lambda problem: row.applies(problem.as_windows) if problem.as_windows else OTHER,
         lambda problem: row.lower_bound(windows_of(problem)),
-        lambda problem: row.build(windows_of(problem)),
+        build,
     )
+
+
+def offsets_of_windows(problem: Indexing) -> Iterator[Step]:
+    """Yields the steps that copy device-resident indices to the offsets of windows, which are 0 elsewhere."""
+    table = problem.context.table
+    found = windows_at(problem.copy) if table else None
+    if table is None or found is None:
+        return
+    tables = found.tables
+    offsets = Layout.packed((*tables[0].sizes, found.tensor.rank))
+    yield Clear(0, whole_words(offsets.size * table.itemsize), Memory.WINDOW_OFFSETS)
+    context = PlanContext(problem.limits, table.copy_from, True, table.capacity_nbytes)
+    for number, column in enumerate(tables):
+        placed = offsets.select([*map(range, column.sizes), number])
+        steps = plan_copy(column, placed, table.itemsize, context).steps
+        for step in explained(steps, "offsets of windows"):
+            yield replace(step, reads=table.memory, writes=Memory.WINDOW_OFFSETS)
 
 
 def slices_seconds(parts: Sequence[ListSlice], problem: Indexing) -> float:
@@ -382,16 +410,12 @@ def further_rejected_indexing(problem: Indexing) -> Iterator[Estimate]:
 def changes_of_indexing(problem: Indexing) -> Iterator[tuple[str, Choice | None]]:
     """Yields the choices for other indices, values or layouts, each change on top of those before it."""
     conditions: list[str] = []
-    on_host = problem.copy.host is not None
     for condition, changed in changed_indexing(problem):
         if condition == ON_HOST:  # which finds those that repeat
-            on_host, conditions = True, [each for each in conditions if each != DISJOINT]
+            conditions = [each for each in conditions if each != DISJOINT]
         conditions.append(condition)
-        as_windows = rows_as_windows(changed) if on_host else None
-        choices = choose(changed, INDEXING), choose(as_windows, WINDOWS) if as_windows else None
-        best = min((each for each in choices if each), key=lambda each: each.seconds, default=None)
-        yield ", and ".join(conditions), best
-    if problem.as_windows is not None:
+        yield ", and ".join(conditions), choose(changed, INDEXING)
+    if problem.as_windows is not None and problem.copy.host is not None:
         yield from changes_of_windows(problem.as_windows, layouts=False)
 
 
@@ -416,18 +440,11 @@ def changed_indexing(problem: Indexing) -> Iterator[tuple[str, Indexing]]:
             problem = replace(problem, copy=copy, source=source, target=target)
             yield "the indexed dimension is stored first, with contiguous rows", problem
     if copy.host is None:
+        if len(copy.tables) == 1:
+            places = np.arange(copy.entries[0].stop) ** 2 % copy.tables[0].extent  # no runs
+            copy = replace(copy, host=Host(places.astype(np.int32)), winners=None)
+            problem = replace(problem, copy=copy, context=problem.context._replace(table=None))
         yield ON_HOST, problem
-
-
-def rows_as_windows(problem: Indexing) -> WindowProblem | None:
-    """Returns windows of equally many rows at known indices; None if an index selects no contiguous row."""
-    copy = problem.copy
-    if len(copy.tables) != 1 or not copy.by_rows or copy.indexed.strides[-1:] != (1,):
-        return None
-    count = copy.entries[0].stop
-    host = Host((np.arange(count) % copy.tables[0].extent).astype(np.int32))
-    context = problem.context._replace(table=None)
-    return replace(problem, copy=replace(copy, host=host, winners=None), context=context).as_windows
 
 
 COPYING = (

@@ -48,6 +48,7 @@ class Memory(IntEnum):
     WINNERS = 6  # made for a recording, zeroed: winner indices
     TEXTURE = 7  # a region of a texture, given to a recording besides the buffers
     PACKED = 8  # made for a recording: the tensor of windows without gaps
+    WINDOW_OFFSETS = 9  # made for a recording: offsets of the windows at device-resident indices
 
     @property
     def phrase(self) -> str:
@@ -58,6 +59,7 @@ class Memory(IntEnum):
             Memory.PACKED_OFFSETS: "the packed offsets",
             Memory.WINNERS: "the winner indices",
             Memory.PACKED: "the packed tensor",
+            Memory.WINDOW_OFFSETS: "the offsets of windows",
         }.get(self, f"the {self.name.lower()}")
 
 

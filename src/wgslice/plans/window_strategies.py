@@ -40,7 +40,7 @@ from wgslice.plans.overlaps import insertion_of, sets_of
 from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.problem import UNPADDED, PlanContext, too_short
 from wgslice.plans.profiles import FAILED, UNKNOWN, all_disabled, windows_class
-from wgslice.plans.steps import BufferCopies, Memory, OnGrid, Span
+from wgslice.plans.steps import BufferCopies, Clear, Memory, OnGrid
 from wgslice.plans.window_problem import WindowProblem, is_contiguous, turned_forward
 from wgslice.plans.window_steps import (
     each_window,
@@ -125,24 +125,28 @@ def plan_windows(
     return Plan(nbytes, *layouts, steps, scratch_of(steps), costs=costs, choice=choice, shape=batch.sizes)
 
 
-SCRATCH = Memory.WINNERS, Memory.PACKED  # that strategies need
+SCRATCH = Memory.WINNERS, Memory.PACKED, Memory.WINDOW_OFFSETS  # that strategies need
 
 
 def scratch_of(steps: Iterable[Step]) -> tuple[tuple[Memory, int], ...]:
-    """Returns the buffers that the steps of a strategy need: winner indices, a packed tensor; with bytes."""
+    """Returns the buffers that the steps of a strategy need, with their bytes."""
     needed = dict.fromkeys(SCRATCH, 0)
     for step in steps:
         if isinstance(step, WindowDispatch | IndexedDispatch) and step.winners:
             needed[Memory.WINNERS] = max(needed[Memory.WINNERS], step.winners.span.nbytes)
-        if step.writes is Memory.PACKED:
-            assert isinstance(step, BufferCopies | OnGrid)
-            if isinstance(step, BufferCopies):
-                written = Span(int(step.offsets[:, 1].max()), step.nbytes)
-            else:
-                written = step.target_binding
-            stop_nbytes = written.offset_nbytes + written.nbytes
-            needed[Memory.PACKED] = max(needed[Memory.PACKED], stop_nbytes)
+        if step.writes in (Memory.PACKED, Memory.WINDOW_OFFSETS):
+            needed[step.writes] = max(needed[step.writes], stop_nbytes(step))
     return tuple((memory, nbytes) for memory, nbytes in needed.items() if nbytes)
+
+
+def stop_nbytes(step: Step) -> int:
+    """Returns the end of what a step writes, in bytes."""
+    if isinstance(step, BufferCopies):
+        return int(step.offsets[:, 1].max()) + step.nbytes
+    if isinstance(step, Clear):
+        return step.offset_nbytes + step.nbytes
+    assert isinstance(step, OnGrid)
+    return step.target_binding.offset_nbytes + step.target_binding.nbytes
 
 
 def with_steps(plan: Plan, steps: tuple[Step, ...]) -> Plan:

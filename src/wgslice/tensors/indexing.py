@@ -1,10 +1,11 @@
-"""Advanced indexing: arrays and tensors of indices, gathered or scattered in one submission."""
+"""Advanced indexing and assignment: indices gathered or scattered in one submission, masks not read back."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import replace
 from functools import lru_cache, partial
+from itertools import accumulate
 from math import prod
 from typing import Any
 
@@ -12,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.arguments import MAX_CACHED_VALUES, key_of, value_of
-from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_index
+from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, Indexed, any_index
 from wgslice.dialects.basic import Selection, basic_index, is_plain
 from wgslice.dtypes import DType
+from wgslice.errors import NoKernelError
 from wgslice.gpu.device import Device
-from wgslice.gpu.protocols import Buffer, CommandEncoder
+from wgslice.gpu.protocols import CommandEncoder
 from wgslice.gpu.recording import (
     Binding,
     Copy,
@@ -28,21 +30,26 @@ from wgslice.gpu.recording import (
 )
 from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
-from wgslice.layout_rules import broadcast, once, reshaped, without_leading_ones
+from wgslice.layout_rules import broadcast, once, without_leading_ones
 from wgslice.plans.copy import plan_anew, plan_copy
-from wgslice.plans.gather import MIN_WINDOW_NBYTES, IndexedWindows, indexed_windows
-from wgslice.plans.index_strategies import copy_at_once
+from wgslice.plans.index_problem import MIN_WINDOW_NBYTES
+from wgslice.plans.index_strategies import copy_at_once, masked_copy_at_once, masked_values_at_once
+from wgslice.plans.indexed import INDEX_NBYTES
 from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import PlanContext
-from wgslice.plans.profiles import PATTERN_NBYTES
+from wgslice.plans.profiles import PATTERN_NBYTES, all_disabled
 from wgslice.tensors.placed import (
     Placed,
+    as_assigned,
     check_destination,
     check_input,
     check_no_sequence,
     check_sides,
+    check_writeable,
     uploaded,
+    viewed,
+    write,
 )
 
 CHECK_VARIABLE = "WGSLICE_CHECK_INDICES"
@@ -86,6 +93,7 @@ def selection_by_value(sizes: tuple[int, ...], keys: tuple[Any, ...]) -> Selecti
 
 
 cached_copy = lru_cache(maxsize=MAX_SELECTIONS)(copy_at_once)
+cached_masked_copy = lru_cache(maxsize=MAX_SELECTIONS)(masked_copy_at_once)
 cached_plan: Planning = partial(plan_between, lru_cache(maxsize=MAX_SELECTIONS)(plan_anew))
 
 
@@ -109,11 +117,13 @@ def gather(
     if result.size == 0:
         return
     target = result.bound_layout._replace(fresh=True)
-    if run_indexed(x, selection, target, reads=True, encoder=encoder):
-        return
-    found = indexed_windows(selection, x.layout, result.layout, reads=True)
-    assert found is not None  # the dimensions of a packed tensor merge
-    run_windows(x.device, found, x.bound_layout, target, encoder)
+    if not run_indexed(x, selection, target, reads=True, encoder=encoder):
+        raise no_kernel("gather", result.shape, x)
+
+
+def no_kernel(what: str, sizes: tuple[int, ...], x: Placed) -> NoKernelError:
+    """Return the error of a copy that no kernel is left for."""
+    return NoKernelError(all_disabled(f"a {what} of sizes {sizes}", x.device.limits))
 
 
 def run_indexed(
@@ -125,24 +135,32 @@ def run_indexed(
     disjoint: bool = False,
     encoder: CommandEncoder | None = None,
 ) -> bool:
-    """Gather into, or scatter from, a layout by kernels with indices; return False if none does so."""
-    holders = shared_holders(selection)
-    if holders is None:
-        return False
-    dtype = holders[0].dtype if holders else None
-    sides = x.layout, other.layout, x.itemsize, x.device.limits
+    """Gather into, or scatter from, a layout; return False if no strategy takes its strides."""
+    holders, made = shared_holders(selection), list[Copy]()
+    indices = holders[0] if holders else None
     few = selection.unheld or all(
         isinstance(each.places, np.ndarray) and each.places.size <= MAX_CACHED_VALUES
         for each in selection.indexed
     )
     copying, planning = (cached_copy, cached_plan) if few else (copy_at_once, planned_anew)
-    copy = copying(selection.unheld or selection, *sides, reads=reads, index_dtype=dtype, disjoint=disjoint)
+    sides = x.layout, other.layout, x.itemsize, x.device.limits
+    given: dict[str, Any] = {"reads": reads, "disjoint": disjoint}
+    copy = None
+    if holders is not None:
+        dtype = holders[0].dtype if holders else None
+        copy = copying(selection.unheld or selection, *sides, **given, index_dtype=dtype)
+    if copy is None and holders != []:
+        selection, indices, made = in_one_table(x, selection)
+        copy, planning = copy_at_once(selection, *sides, **given, index_dtype=indices.dtype), planned_anew
     if copy is None:
         return False
     source, target = (x.bound_layout, other) if reads else (other, x.bound_layout)
     bound = source._replace(layout=copy.read), target._replace(layout=copy.written)
-    offsets = holders[0].bound_layout if holders else None
-    run_copy(x.device, Copy(*bound, copy.planner, offsets, planning), encoder)
+    offsets = None if indices is None else indices.bound_layout
+    recorder = Recorder(x.device, encoder)
+    for each in (*made, Copy(*bound, copy.planner, offsets, planning)):
+        recorder.copy(each)
+    recorder.submit()
     return True
 
 
@@ -158,62 +176,34 @@ def shared_holders(selection: AdvancedSelection) -> list[Placed] | None:
     return holders if together else None
 
 
-def run_windows(
-    device: Device,
-    found: IndexedWindows,
-    source: Binding,
-    target: Binding,
-    encoder: CommandEncoder | None = None,
-) -> None:
-    """Copy windows between two buffers in one submission; indices of several dtypes become int64 before."""
-    recorder = Recorder(device, encoder)
+def in_one_table(x: Placed, selection: AdvancedSelection) -> tuple[AdvancedSelection, Placed, list[Copy]]:
+    """Return a selection whose indices are one tensor, and the copies that make it.
 
-    dtype = dtype_of_indices(found)
-    columns = [operand_of(device, each.places, dtype) for each in found.dimensions]
-    table = table_of(recorder, found, columns, target.buffer)
-    for numbers in found.pieces(device.limits, table.itemsize):
-        copy, rows = found.copy_of(numbers, dtype), table.layout.select([numbers, range(found.rank)])
-        sides = source._replace(layout=copy.read), target._replace(layout=copy.written)
-        recorder.copy(Copy(*sides, copy.planner, table._replace(layout=rows), planned_anew))
-    recorder.submit()
-
-
-def dtype_of_indices(found: IndexedWindows) -> DType:
-    """Return the dtype of device indices: a common one that fits all, else int64."""
-    tensors = [each.places for each in found.dimensions if isinstance(each.places, DeviceIndices)]
-    known = [each for each in found.dimensions if not isinstance(each.places, DeviceIndices)]
-    dtype: DType = tensors[0].holder.dtype
-    same = all(each.holder.dtype == dtype for each in tensors)
-    return dtype if same and all(each.size - 1 <= np.iinfo(dtype.name).max for each in known) else INT64
-
-
-def table_of(
-    recorder: Recorder,
-    found: IndexedWindows,
-    columns: list[Binding],
-    written: Buffer,
-) -> Binding:
-    """Return the start of each window as `(B, rank)`, a view of the indices or a copy on the GPU."""
-    itemsize = columns[0].itemsize
-    repeated = [broadcast(column.layout, found.shape) for column in columns]
-    if found.rank == 1 and repeated[0] is not None and columns[0].buffer is not written:
-        as_table = reshaped(repeated[0], (found.count, 1))
-        if as_table is not None:
-            return columns[0]._replace(layout=as_table)
-    made = Binding.packed(recorder.device, (*found.shape, found.rank), itemsize)
-    whole = [range(size) for size in found.shape]
-    if len(columns) < found.rank:  # windows begin at 0 in the other dimensions
-        others = made.layout.select([*whole, range(len(columns), found.rank)])
-        zero = uploaded(recorder.device, np.zeros(1, f"u{itemsize}"))
-        repeated_zero = broadcast(zero.layout, others.sizes)
-        assert repeated_zero is not None
-        copy = Copy(zero._replace(layout=repeated_zero), made._replace(layout=others), plan_indices)
-        recorder.copy(copy)
-    for number, (column, layout) in enumerate(zip(columns, repeated, strict=True)):
-        assert layout is not None  # found.shape is the broadcast shape
-        target = made._replace(layout=made.layout.select([*whole, number]))
-        recorder.copy(Copy(column._replace(layout=layout), target, plan_indices))
-    return made._replace(layout=Layout.packed((found.count, found.rank)))
+    The dtype is that of device-resident indices if it is one that fits all indices, else int64.
+    """
+    sizes, parts = x.layout.select(selection.items).sizes, list[Indexed]()
+    for each in selection.indexed:
+        places: Any = [each.places]
+        if len(each.axes) > 1:  # a mask
+            places = np.unravel_index(np.asarray(each.places), [sizes[axis] for axis in each.axes])
+        own = [range(axis, axis + 1) for axis in each.axes]  # none of a 0-dimensional mask
+        parts += [Indexed(axes, each.axis, one) for axes, one in zip(own, places, strict=False)]
+    dtypes = {each.places.holder.dtype for each in parts if isinstance(each.places, DeviceIndices)}
+    known = [each.places for each in parts if isinstance(each.places, np.ndarray)]
+    dtype = dtypes.pop()
+    if dtypes or any(places.max() > np.iinfo(dtype).max for places in known):
+        dtype = INT64
+    operands = [operand_of(x.device, each.places, dtype) for each in parts]
+    firsts = [0, *accumulate(operand.layout.size for operand in operands)]
+    table = Binding.packed(x.device, firsts[-1:], dtype.itemsize)
+    copies, indexed = list[Copy](), list[Indexed]()
+    for first, operand, each in zip(firsts, operands, parts, strict=False):
+        shape = operand.layout.sizes
+        copies.append(Copy(operand, table._replace(layout=Layout.packed(shape, first)), plan_indices))
+        clipped = isinstance(each.places, DeviceIndices) and each.places.clipped
+        indexed.append(replace(each, places=DeviceIndices(shape, None, clipped, first)))
+    held = Placed(x.device, table.buffer, dtype, table.layout)
+    return replace(selection, indexed=tuple(indexed), unheld=None), held, copies
 
 
 def operand_of(device: Device, places: Any, dtype: DType) -> Binding:
@@ -279,16 +269,9 @@ def scatter(
     source = in_rows(x, selection, value, layout)
     if source.buffer is x.memory:
         source = packed(x, source)
-    if run_indexed(x, selection, source, reads=False, disjoint=disjoint, encoder=encoder):
-        return
-    found = indexed_windows(selection, x.layout, source.layout, reads=False, disjoint=disjoint)
-    if found is None:
-        source = packed(x, source)
-        if run_indexed(x, selection, source, reads=False, disjoint=disjoint, encoder=encoder):
-            return
-        found = indexed_windows(selection, x.layout, source.layout, reads=False, disjoint=disjoint)
-    assert found is not None  # the dimensions of a packed tensor merge
-    run_windows(x.device, found, source, x.bound_layout, encoder)
+    run = partial(run_indexed, x, selection, reads=False, disjoint=disjoint, encoder=encoder)
+    if not run(source) and not run(packed(x, source)):
+        raise no_kernel("scatter", layout.sizes, x)
 
 
 def in_rows(x: Placed, selection: AdvancedSelection, value: Placed | NDArray[Any], layout: Layout) -> Binding:
@@ -346,3 +329,162 @@ def packed(x: Placed, source: Binding) -> Binding:
     made = Binding.packed(x.device, source.layout.sizes, source.itemsize)
     run_copy(x.device, Copy(source, made))
     return made
+
+
+# assignment, and masks
+
+
+def assign(
+    x: Placed, key: Any, value: Any, *, disjoint: bool = False, encoder: CommandEncoder | None = None
+) -> None:
+    """Run `Tensor.__setitem__`; `disjoint` promises that no index selects an element twice.
+
+    The commands of `encoder`, which make the elements of a packed tensor in another buffer, run before.
+    """
+    check_writeable(x)
+    given = value if isinstance(value, Placed) else as_assigned(value, x.dtype)
+    mask = leading_mask(x, key)
+    if mask is not None:
+        if encoder is None and assigned_by_mask(x, mask, given):
+            return
+        key = np.asarray(mask)
+        if assigned_in_turn(x, key, given, encoder):
+            return
+    selection = selected(x, key)
+    if isinstance(selection, Selection):
+        write(viewed(x, x.layout.select(selection.items)), given, encoder)
+    else:
+        scatter(x, selection, given, disjoint=disjoint or mask is not None, encoder=encoder)
+
+
+def leading_mask(x: Placed, key: Any) -> Placed | NDArray[np.bool_] | None:
+    """Return a key that is a mask of the first dimensions, if it is on the GPU or selects many elements."""
+    mask = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+    if not isinstance(mask, Placed | np.ndarray) or mask.dtype.kind != "b" or x.size == 0:
+        return None
+    if mask.shape != x.shape[: mask.ndim]:
+        return None
+    if isinstance(mask, Placed):
+        return mask
+    return mask if many_true(mask.size, int(np.count_nonzero(mask))) else None
+
+
+def many_true(size: int, count: int) -> bool:
+    """Return whether a mask has no more bytes than the indices of its true elements, and these are many."""
+    return size > MAX_CACHED_VALUES and count * INDEX_NBYTES >= size
+
+
+def assigned_by_mask(x: Placed, mask: Placed | NDArray[np.bool_], value: Placed | NDArray[Any]) -> bool:
+    """Write a value where a mask of the first dimensions is true; return False if no kernel does so."""
+    given = value.layout if isinstance(value, Placed) else Layout.packed(value.shape)
+    rest = x.shape[mask.ndim :]
+    per_element = broadcast(without_leading_ones(given, len(rest)), rest)
+    if per_element is None or (not rest and given.rank > 1):
+        return False  # its broadcasting depends on the number of true elements
+    check_destination(x, value.dtype)
+    layout = broadcast(per_element, x.shape)
+    assert layout is not None
+    source, marked = on_device(x, value), on_device(x, mask)
+    per_row = marked.layout.select([*map(range, mask.shape), *[None] * len(rest)])
+    return written_where(x, marked._replace(layout=per_row), source._replace(layout=layout))
+
+
+def assigned_in_turn(
+    x: Placed,
+    mask: NDArray[np.bool_],
+    value: Placed | NDArray[Any],
+    encoder: CommandEncoder | None = None,
+) -> bool:
+    """Write an element of a value for each true one of a large mask; return False if no kernel does so."""
+    if x.itemsize >= WORD_NBYTES or x.offset % WORD_NBYTES or not x.is_packed or mask.shape != x.shape:
+        return False
+    if value.ndim != 1 or not many_true(mask.size, value.size) or value.size != np.count_nonzero(mask):
+        return False
+    check_destination(x, value.dtype)
+    source = apart(x, on_device(x, value))
+    if not source.layout.is_packed:
+        source = packed(x, source)
+    copy = masked_values_at_once(mask, x.layout, source.layout, x.itemsize, x.device.limits)
+    if copy is None:
+        return False
+    target = x.bound_layout._replace(layout=copy.written)
+    run_copy(x.device, Copy(source, target, copy.planner, planning=planned_anew), encoder)
+    return True
+
+
+def copy_where(
+    x: Placed,
+    value: Placed | NDArray[Any],
+    where: Placed | NDArray[np.bool_],
+    encoder: CommandEncoder | None = None,
+) -> None:
+    """Copy a tensor or an array of the same dtype where a mask is true, both broadcast, without waiting.
+
+    The commands of `encoder`, which make the elements of a packed tensor in another buffer, run before.
+    """
+    check_destination(x, value.dtype)
+    sides = value, where
+    given = [side.layout if isinstance(side, Placed) else Layout.packed(side.shape) for side in sides]
+    read = broadcast(without_leading_ones(given[0], x.ndim), x.shape)
+    marks = broadcast(given[1], x.shape)
+    if read is None or marks is None:
+        name, shape = ("input array", value.shape) if read is None else ("where mask", where.shape)
+        raise ValueError(f"could not broadcast {name} from shape {shape} into shape {x.shape}")
+    if x.size == 0:
+        check_sides(x, value)
+        return
+    source, mask = on_device(x, value)._replace(layout=read), on_device(x, where)._replace(layout=marks)
+    if written_where(x, mask._replace(layout=once(mask.layout)), source, encoder):
+        return
+    marked = any_index(x.shape, np.broadcast_to(np.asarray(where), x.shape))
+    assert isinstance(marked, AdvancedSelection)
+    gathered = Placed(
+        x.device,
+        sink().create_buffer(x.device, x.itemsize * marked.shape[0]),
+        x.dtype,
+        Layout.packed(marked.shape),
+    )
+    gather(Placed(x.device, source.buffer, x.dtype, source.layout), marked, gathered, encoder)
+    scatter(x, marked, gathered)
+
+
+def written_where(x: Placed, mask: Binding, source: Binding, encoder: CommandEncoder | None = None) -> bool:
+    """Copy where a mask, which broadcasts to the source's sizes, is true; return False if no kernel can."""
+    check_input(x.device, "mask", mask.buffer)
+    mask, source = apart(x, mask), apart(x, source)
+    if x.itemsize < WORD_NBYTES and x.is_packed:
+        mask, source = in_words(x, mask, source)
+    copy = cached_masked_copy(mask.layout.sizes, x.layout, source.layout, x.device.limits)
+    if copy is not None:
+        bound = Copy(source, x.bound_layout, copy.planner, mask, cached_plan)
+        run_copy(x.device, bound, encoder)
+    return copy is not None
+
+
+def apart(x: Placed, side: Binding) -> Binding:
+    """Return a side of a copy into a tensor; one in its buffer is copied before, each element once."""
+    return packed_once(x, side) if side.buffer is x.memory else side
+
+
+def in_words(x: Placed, mask: Binding, source: Binding) -> tuple[Binding, Binding]:
+    """Return mask and source with layouts by which kernels write whole words of sub-word elements."""
+    rows = x.ndim
+    while rows and mask.layout.sizes[rows - 1] == 1:
+        rows -= 1
+    row_nbytes = prod(x.shape[rows:]) * x.itemsize
+    whole = rows < x.ndim and row_nbytes % WORD_NBYTES == 0 == x.offset % WORD_NBYTES
+    if not whole:
+        layout = broadcast(mask.layout, x.shape)
+        assert layout is not None
+        mask = mask._replace(layout=layout)
+        rows = 0
+    strides = source.layout.strides
+    if any(strides) or whole:
+        given = once(source.layout, rows)
+        if not given.is_packed:
+            source = packed(x, source._replace(layout=given))
+            given = source.layout
+        layout = broadcast(given, x.shape)
+        assert layout is not None
+        source = source._replace(layout=layout)
+    return mask, source

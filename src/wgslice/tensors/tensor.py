@@ -23,8 +23,7 @@ from wgslice.errors import fitted, named, public
 from wgslice.gpu.device import Device, checked_device
 from wgslice.gpu.sink import sink
 from wgslice.gpu.transfer import ArrayPromise
-from wgslice.tensors.assignment import assign
-from wgslice.tensors.indexing import gather, selected
+from wgslice.tensors.indexing import assign, gather, selected
 from wgslice.tensors.methods import ArrayMethods, packed_copy, packed_layout
 from wgslice.tensors.placed import (
     CPU_DEVICE,
