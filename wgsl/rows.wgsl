@@ -4,6 +4,7 @@
 //   piece         ->  `each` elements of the row, blocked or striped (see Piece)
 
 override element_bytes: u32 = 4u; // bytes per element: 4 or 8
+override paired: bool = false;    // as in `Copy`; a constant, since SwiftShader pays for runs at every element
 
 @group(0) @binding(0) var<uniform> copy: Copy;
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
@@ -31,10 +32,10 @@ fn rows(own: Invocation) {
     if (is_left_over(piece, copy.count)) {
         return;
     }
-    let row = find_runs();
+    let row = find_runs(paired);
     let place = find_place(piece.row, row.dimensions);
     let first = first_unit(piece, 0u, row.size);
-    var runs = runs_before(first);
+    var runs = runs_before(first, paired);
     var stop = runs * row.run + row.run; // of the run, in elements of the row
     for (var k = 0u; k < each; k++) {
         let c = first + k * unit_step();
@@ -42,7 +43,7 @@ fn rows(own: Invocation) {
             runs += u32(c == stop);
             stop += select(0u, row.run, c == stop);
         } else {
-            runs = runs_before(c);
+            runs = runs_before(c, paired);
         }
         if (contiguous || c < row.size) {
             let source_element = place.source_element + c * row.source_stride + runs * row.source_carry;

@@ -16,7 +16,7 @@ fn subword_ends(own: Invocation) {
     if (is_left_over(piece, copy.count)) {
         return;
     }
-    let row = find_runs();
+    let row = find_runs(copy.paired == 1u);
     let place = find_place(piece.row, row.dimensions);
     let per_word = elements_per_word();
     let extent = find_extent(place.target_element, row.size, 4u * per_word);

@@ -18,7 +18,7 @@ override element_bytes: u32 = 1u; // bytes per element: 1 or 2
 fn copy_words(first: u32, extent: Extent, place: Place, row: Runs) {
     let per_word = elements_per_word();
     let c = first * per_word - extent.start;
-    var left = row.run - (c - row.run * runs_before(c)); // elements to the end of the run, in a pair
+    var left = row.run - (c - row.run * runs_before(c, copy.paired == 1u)); // elements to the end of the run, in a pair
     var element = place.source_element + source_ahead(row, c);
     for (var k = 0u; k < each; k++) {
         let word = first + k * unit_step();
@@ -44,7 +44,7 @@ fn subword_rows(own: Invocation) {
         return;
     }
     let per_word = elements_per_word();
-    let row = find_runs();
+    let row = find_runs(copy.paired == 1u);
     let place = find_place(piece.row, row.dimensions);
     let extent = find_extent(place.target_element, row.size, per_word);
     copy_words(first_unit(piece, extent.whole_unit, extent.stop_unit), extent, place, row);

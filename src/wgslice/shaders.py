@@ -119,6 +119,7 @@ def fill_copy(block: Block, step: Dispatch) -> Sequence[int]:
     block["dimensions"]["size"][:rank] = step.target.sizes
     fill_sides(block, step.source, step.target)
     block["element_bytes"] = step.width_nbytes
+    block["paired"] = step.share.paired
     block["row_tiles"] = step.share.row_tiles
     block["row_tiles_multiplier"], block["row_tiles_shift"] = divider(step.share.row_tiles)
     if step.share.tiling is not None:

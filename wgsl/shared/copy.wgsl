@@ -16,8 +16,8 @@ struct Copy {
     ahead_columns: u32,              // columns between consecutive units of an invocation
     ahead_rows: u32,                 // rows between consecutive units of an invocation
     element_bytes: u32,              // bytes per element, for kernels without an element_bytes override
-    unused_0: u32,                   // padding to 16 bytes
-    unused_1: u32,                   // padding to 16 bytes
+    paired: u32,                     // 1 where a row is the last two dimensions, 0 where it is the last one
+    unused: u32,                     // padding to 16 bytes
 }
 
 struct Dimension {
@@ -105,9 +105,6 @@ fn own_row(index: u32) -> u32 {
     return index >> copy.across_shift;
 }
 
-// A constant, since CPU adapters pay for the arithmetic of runs at every element.
-override paired: bool = false; // whether a row is the last two dimensions, not the last one
-
 // A row: one run of the last dimension, or a run for each index of the dimension before it.
 struct Runs {
     dimensions: u32,    // outside of a row
@@ -119,7 +116,7 @@ struct Runs {
     target_carry: u32,  // additional elements from one run to the next; 0 for one run
 }
 
-fn find_runs() -> Runs {
+fn find_runs(paired: bool) -> Runs {
     let last = copy.rank - 1u;
     let before = last - u32(paired); // the outer dimension of a pair
     let run = size_of(last);
@@ -133,14 +130,14 @@ fn find_runs() -> Runs {
 }
 
 // The runs that end before the c-th element of a row.
-fn runs_before(c: u32) -> u32 {
+fn runs_before(c: u32, paired: bool) -> u32 {
     let last = copy.rank - 1u;
     return select(0u, divide_by(c, last), paired);
 }
 
 // The source elements from the first element of a row to the c-th.
 fn source_ahead(row: Runs, c: u32) -> u32 {
-    return c * row.source_stride + runs_before(c) * row.source_carry;
+    return c * row.source_stride + runs_before(c, copy.paired == 1u) * row.source_carry;
 }
 
 // Writes a word at the head or tail of a row and the next row's elements in that word; other bytes keep their value.
