@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import check_same
+from forcing import random_costs
+from helpers import check_same, on_one_adapter
 from planning import costing, favouring, names_of, only_dispatch, planned_windows
-from running import Limit
+from running import Limit, recording
 
 import wgslice as wg
 from wgslice.layout import Layout
@@ -326,3 +327,18 @@ def test_nothing_to_insert_has_no_steps() -> None:
     plan = planned_windows(CPU, wg.InsertWindows(*sides, [[50, 50]], outside="drop"))
     assert plan.steps == ()
     assert plan.seconds is None
+
+
+@on_one_adapter
+def test_a_window_of_a_packed_copy_has_its_memory(device: wg.Device, limit: Limit) -> None:
+    """Where windows go one by one, by strategies of their own, which copy the tensor before."""
+    array = np.arange(5 * 4 * 4 * 8, dtype=np.float16).reshape(5, 4, 4, 8)
+    x = wg.permute(wg.asarray(array, device=device)[..., ::4], (3, 2, 1, 0))
+    offsets = wg.asarray(np.array([[0, 0, 0, 0], [1, 1, 0, 2]], np.int32), device=device)
+    limit(binding_nbytes=1280, workgroups=2, profile=random_costs(3, 3))
+    with recording() as plans:
+        found = wg.extract_windows(x, offsets, [[1, 2, 4, 5], [1, 1, 2, 3]])
+    assert any("to the packed tensor" in str(plan) for plan in plans)
+    expected = array[..., ::4].transpose(3, 2, 1, 0)
+    check_same(found[0].numpy(), expected[:1, :2].copy())
+    check_same(found[1].numpy(), expected[1:2, 1:2, :2, 2:5].copy())

@@ -27,7 +27,7 @@ from wgslice.plans.index_strategies import (
 from wgslice.plans.indexed import Host, IndexedCopy, IndexedDispatch
 from wgslice.plans.overlaps import layers_of, meeting
 from wgslice.plans.pixels import MAX_PIXEL_BLOCKS, PIXEL_BLOCKS, Pixels, pixels_of
-from wgslice.plans.plan import Plan, Planner
+from wgslice.plans.plan import Plan, Planner, scratch_of, with_steps
 from wgslice.plans.problem import (
     LARGEST_BINDING_NBYTES,
     MAX_INVOCATIONS,
@@ -40,7 +40,7 @@ from wgslice.plans.problem import (
 )
 from wgslice.plans.profiles import Limits
 from wgslice.plans.window_problem import WindowProblem
-from wgslice.plans.window_strategies import WINDOWS, scratch_of, windows_planner, with_steps
+from wgslice.plans.window_strategies import WINDOWS, windows_planner
 from wgslice.plans.windows import (
     DIMENSION_COLUMNS,
     DROPPED,

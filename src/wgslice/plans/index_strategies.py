@@ -45,14 +45,14 @@ from wgslice.plans.index_problem import (
 )
 from wgslice.plans.indexed import INDEX_NBYTES, MAX_TABLES, Host, IndexedCopy, IndexedDispatch
 from wgslice.plans.kernels import GATHERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.plan import Plan, Planner
+from wgslice.plans.plan import Plan, Planner, scratch_of
 from wgslice.plans.problem import NO_COPY_USAGE, PlanContext, span_of
 from wgslice.plans.profiles import BLOCKS_EACH, CACHE_LINE_NBYTES, FAILED, CostClass, Limits, all_disabled
 from wgslice.plans.steps import Clear, Memory, Share, Span, copies_by_length, words_spanned
 from wgslice.plans.steps import share_of as launched
 from wgslice.plans.window_problem import WindowProblem
 from wgslice.plans.window_steps import words_each
-from wgslice.plans.window_strategies import WINDOWS, changes_of_windows, further_rejected, scratch_of
+from wgslice.plans.window_strategies import WINDOWS, changes_of_windows, further_rejected
 
 READING = {*GATHERS.values(), Kernel.GATHER_WORDS}
 WRITING = {Kernel.SCATTER, Kernel.SCATTER_SUBWORD, Kernel.LAST_WRITER_INDICES}

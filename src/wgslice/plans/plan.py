@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -224,3 +224,33 @@ def duration(seconds: float) -> str:
     seconds = float(f"{seconds:.3g}")
     scale, unit = (1.0, "s") if seconds >= 1 else (1e3, "ms") if seconds >= 1e-3 else (1e6, "us")
     return f"{seconds * scale:.3g} {unit}"
+
+
+SCRATCH = Memory.WINNERS, Memory.PACKED, Memory.WINDOW_OFFSETS  # that strategies need
+
+
+def scratch_of(steps: Iterable[Step]) -> tuple[tuple[Memory, int], ...]:
+    """Returns the buffers that the steps of a strategy need, with their bytes."""
+    needed = dict.fromkeys(SCRATCH, 0)
+    for step in steps:
+        if winners := getattr(step, "winners", None):  # of dispatches of windows and of indices
+            needed[Memory.WINNERS] = max(needed[Memory.WINNERS], winners.span.nbytes)
+        if step.writes in (Memory.PACKED, Memory.WINDOW_OFFSETS):
+            needed[step.writes] = max(needed[step.writes], stop_nbytes(step))
+    return tuple((memory, nbytes) for memory, nbytes in needed.items() if nbytes)
+
+
+def stop_nbytes(step: Step) -> int:
+    """Returns the end of what a step writes, in bytes."""
+    if isinstance(step, BufferCopies):
+        return int(step.offsets[:, 1].max()) + step.nbytes
+    if isinstance(step, Clear):
+        return step.offset_nbytes + step.nbytes
+    assert isinstance(step, OnGrid)
+    return step.target_binding.offset_nbytes + step.target_binding.nbytes
+
+
+def with_steps(plan: Plan, steps: tuple[Step, ...]) -> Plan:
+    """Returns a plan with the steps of another strategy, and the buffers that they need."""
+    kept = [each for each in plan.scratch if each[0] not in SCRATCH]
+    return replace(plan, steps=steps, scratch=(*kept, *scratch_of(steps)))

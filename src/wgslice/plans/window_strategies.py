@@ -34,13 +34,12 @@ from wgslice.plans.choose import (
 )
 from wgslice.plans.copy import plan_copy, staging_copy
 from wgslice.plans.copy_strategies import MIN_OF_BLOCKS
-from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import EXTRACTING, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import insertion_of, sets_of
-from wgslice.plans.plan import Plan, Planner
+from wgslice.plans.plan import Plan, Planner, scratch_of
 from wgslice.plans.problem import UNPADDED, PlanContext, too_short
 from wgslice.plans.profiles import FAILED, UNKNOWN, all_disabled, windows_class
-from wgslice.plans.steps import BufferCopies, Clear, Memory, OnGrid
+from wgslice.plans.steps import Memory
 from wgslice.plans.window_problem import WindowProblem, is_contiguous, turned_forward
 from wgslice.plans.window_steps import (
     each_window,
@@ -52,7 +51,7 @@ from wgslice.plans.window_steps import (
     segments_of,
     source_groups,
 )
-from wgslice.plans.windows import Numbers, SizedWindows, WindowDispatch, Windows, sized_class
+from wgslice.plans.windows import Numbers, SizedWindows, Windows, sized_class
 
 Copying: TypeAlias = Strategy[WindowProblem]
 
@@ -123,36 +122,6 @@ def plan_windows(
     sides = (problem.batch, problem.tensor) if inserts else (problem.tensor, problem.batch)
     layouts, steps, costs = (itemsize, itemsize, *sides), choice.steps, problem.costs
     return Plan(nbytes, *layouts, steps, scratch_of(steps), costs=costs, choice=choice, shape=batch.sizes)
-
-
-SCRATCH = Memory.WINNERS, Memory.PACKED, Memory.WINDOW_OFFSETS  # that strategies need
-
-
-def scratch_of(steps: Iterable[Step]) -> tuple[tuple[Memory, int], ...]:
-    """Returns the buffers that the steps of a strategy need, with their bytes."""
-    needed = dict.fromkeys(SCRATCH, 0)
-    for step in steps:
-        if isinstance(step, WindowDispatch | IndexedDispatch) and step.winners:
-            needed[Memory.WINNERS] = max(needed[Memory.WINNERS], step.winners.span.nbytes)
-        if step.writes in (Memory.PACKED, Memory.WINDOW_OFFSETS):
-            needed[step.writes] = max(needed[step.writes], stop_nbytes(step))
-    return tuple((memory, nbytes) for memory, nbytes in needed.items() if nbytes)
-
-
-def stop_nbytes(step: Step) -> int:
-    """Returns the end of what a step writes, in bytes."""
-    if isinstance(step, BufferCopies):
-        return int(step.offsets[:, 1].max()) + step.nbytes
-    if isinstance(step, Clear):
-        return step.offset_nbytes + step.nbytes
-    assert isinstance(step, OnGrid)
-    return step.target_binding.offset_nbytes + step.target_binding.nbytes
-
-
-def with_steps(plan: Plan, steps: tuple[Step, ...]) -> Plan:
-    """Returns a plan with the steps of another strategy, and the buffers that they need."""
-    kept = [each for each in plan.scratch if each[0] not in SCRATCH]
-    return replace(plan, steps=steps, scratch=(*kept, *scratch_of(steps)))
 
 
 def plan_sized(
