@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from helpers import check_same, make_buffer, random_array, random_bytes
+from helpers import check_same, make_buffer, on_one_adapter, random_array, random_bytes
 from index_keys import placed
 from planning import USUAL
-from running import Limit, noted
+from running import Limit, noted, recording
 
 import wgslice as wg
 from wgslice.layout import Layout
@@ -246,3 +246,24 @@ def test_indices_that_kernels_do_not_take_move_the_same(
         check_same(x[key].numpy(), array[index])
         x[key] = wg.asarray(values.T.copy(), device=device).T
         check_same(x.numpy(), expected)
+
+
+@on_one_adapter
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+@pytest.mark.parametrize("shape", [(500,), (20, 30), (1, 700)])
+def test_more_tables_than_kernels_take_beyond_a_binding(
+    device: wg.Device, limit: Limit, shape: tuple[int, ...], dtype: str
+) -> None:
+    """Their windows' offsets exceed a binding, and are made for one half of the indices after the other."""
+    array = random_array((3, 4, 3, 4, 3, 5), dtype)
+    random = np.random.default_rng(len(shape))
+    indices = tuple(random.integers(-size, size, shape) for size in array.shape[:5])
+    x, tables = wg.asarray(array, device=device), tuple(wg.asarray(each, device=device) for each in indices)
+    limit(binding_nbytes=4096)
+    with recording() as plans:
+        check_same(x[tables].numpy(), array[indices])
+    assert any("in halves" in str(plan) for plan in plans)
+    value = random_array(array[indices].shape, dtype, 1)
+    x[tables] = wg.asarray(value, device=device)
+    array[indices] = value  # of equal indices, the last one
+    check_same(x.numpy(), array)

@@ -338,6 +338,35 @@ def offsets_of_windows(problem: Indexing) -> Iterator[Step]:
             yield replace(step, reads=table.memory, writes=Memory.WINDOW_OFFSETS)
 
 
+def halves_of(problem: Indexing) -> list[Indexing]:
+    """Returns the copies at the first indices and at the last ones, in order; none of one index."""
+    copy = problem.copy
+    sizes = [
+        size if any(table.strides[axis] for table in copy.tables) else 1
+        for axis, size in enumerate(copy.sizes)
+    ]
+    if copy.masked or max(sizes, default=1) == 1:
+        return []
+    axis = next(axis for axis, size in enumerate(sizes) if size > 1)
+    whole, middle = range(sizes[axis]), sizes[axis] // 2
+    parts = (copy.part(axis, half) for half in (whole[:middle], whole[middle:]))
+    return [replace(problem, copy=part) for part in parts]
+
+
+def in_halves(problem: Indexing) -> list[Step]:
+    """Returns the steps of both halves, with winner indices cleared between them; none if one has none."""
+    steps: list[Step] = []
+    for half in halves_of(problem):
+        choice = choose(half, INDEXING)
+        if choice is None:
+            return []
+        winners_nbytes = dict(scratch_of(choice.steps)).get(Memory.WINNERS)
+        if steps and winners_nbytes:
+            steps.append(Clear(0, winners_nbytes, Memory.WINNERS))
+        steps += choice.steps
+    return steps
+
+
 def slices_seconds(parts: Sequence[ListSlice], problem: Indexing) -> float:
     """Lower bound of the seconds of some slices."""
     costs = problem.costs
@@ -477,4 +506,10 @@ INDEXING: tuple[Strategy[Indexing], ...] = (
     by_slices("slices", lambda problem: problem.slices),
     by_slices("all in order, then slices", lambda problem: problem.corrections),
     *map(of_windows, WINDOWS),
+    Strategy(
+        "in halves",
+        where(lambda problem: problem.against_kernels and problem.as_windows is None and halves_of(problem)),
+        lambda problem: 2 * problem.costs.dispatch_s,
+        in_halves,
+    ),
 )
