@@ -61,6 +61,7 @@ MIN_OF_BLOCKS = 0.5
 
 # The parts of copies by kernels for which rows must not share what one invocation owns.
 PARTS_OF = {Kernel.PIXELS: pixel_parts, Kernel.SUBWORD_STEPS: stepped_parts}
+COMPETING = "elements of a row are in cache lines that compete for few places, unlike those of a strip"
 INTERLEAVING, SHARING = "output rows interleave", "output rows share words of 4 bytes"
 SHARING_VECTORS = "output rows share vectors of 16 bytes"
 
@@ -102,6 +103,22 @@ def buffer_copies(problem: Problem) -> Sequence[Step]:
 # kernels
 
 pairs: Applies[Problem] = where(lambda problem: problem.rank >= 2)
+
+
+def whole_rows(problem: Problem) -> Reason | None:
+    """Checks that the lines of an input row do not compete: rows in strips read each line once.
+
+    By lines read, since estimates of both differ between processors: transposes of 1024 x 1024 and more take
+    0.5 of the time in strips on SwiftShader, and 0.5 to 0.7 on lavapipe.
+    """
+    return COMPETING if problem.strips else None
+
+
+def whole_pairs(problem: Problem) -> Reason | None:
+    """Checks that two dimensions may be a row, as `whole_rows` does of one."""
+    return pairs(problem) or whole_rows(problem)
+
+
 tiles: Applies[Problem] = where(lambda problem: problem.tile_axis is not None)
 
 
@@ -359,9 +376,9 @@ BY_KERNEL = (
     by_kernel(WIDTHS, Kernel.WIDE_GRID, vectors, "{units}, in tiles"),
     by_kernel(WIDTHS, Kernel.WIDE_ROWS, vectors, "{units}, row by row"),
     in_strips((16,), Kernel.WIDE_ROWS, vectors, f"{{units}}, {STRIPS}"),
-    by_kernel((4, 8), Kernel.ROWS, anything, "{units}, row by row"),
+    by_kernel((4, 8), Kernel.ROWS, whole_rows, "{units}, row by row"),
     in_strips((4, 8), Kernel.ROWS, anything, f"{{units}}, {STRIPS}"),
-    by_kernel((4, 8), Kernel.ROWS, pairs, "{units}, two dimensions per row", paired=True),
+    by_kernel((4, 8), Kernel.ROWS, whole_pairs, "{units}, two dimensions per row", paired=True),
     in_strips(
         (4, 8),
         Kernel.ROWS,
