@@ -172,8 +172,11 @@ def stays(kernel: str, row: Mapping[str, Any]) -> bool:
 def ledger() -> str:
     """Return the table of all kernels for a page."""
     kept = read()["kernels"]
-    adapters = sorted({name for row in kept.values() for name, part in row.items() if isinstance(part, dict)})
-    lines = [f"| kernel | lines | modules | {' | '.join(map(short, adapters))} | stays |"]
+    parts = {name: part for row in kept.values() for name, part in row.items() if isinstance(part, dict)}
+    adapters = sorted(parts)
+    commits = {name: part.get("commit", "")[:7] for name, part in parts.items()}  # of what was timed
+    headings = [f"{short(name)}, {commits[name]}".removesuffix(", ") for name in adapters]
+    lines = [f"| kernel | lines | modules | {' | '.join(headings)} | stays |"]
     lines.append(f"|---|---|---|{'---|' * len(adapters)}---|")
     for name, row in sorted(kept.items()):
         cells = [text_of(row[adapter]) if adapter in row else "-" for adapter in adapters]

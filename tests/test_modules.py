@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections import Counter
@@ -20,7 +21,7 @@ from wgsl import link
 from wgslice.plans.facade import MAX_PIXEL_BLOCKS, PIXEL_BLOCKS
 from wgslice.plans.kernels import INSERTING, LAST_WRITERS, OF_INDICES, OF_WINDOWS, SCATTERING, Kernel
 from wgslice.plans.steps import GRIDS
-from wgslice.shaders import about, entry_point, kernel_module, module_text
+from wgslice.shaders import about, block_dtype, entry_point, kernel_module, module_text
 
 
 def texts(folder: Path) -> dict[str, str]:
@@ -58,11 +59,20 @@ def test_enum_files_entry_points_and_references_have_one_name() -> None:
         assert implementations[kernel].__name__ == kernel.value
 
 
-def test_modules_are_what_the_linker_makes_of_the_files() -> None:
-    """Of a wheel they were linked when it was built, and of a checkout at their first use."""
-    modules = link.modules()
-    assert {name: module_text(name) for name in modules} == modules
-    assert {name: about(name) for name in modules} == {name: link.about(name) for name in modules}
+def test_modules_are_what_the_linker_writes(tmp_path: Path) -> None:
+    """In a wheel they were linked when it was built, in a checkout each is at its first use."""
+    link.write(tmp_path)
+    written, known = texts(tmp_path), json.loads((tmp_path / "modules.json").read_text("utf-8"))
+    assert set(written) == set(known["modules"]) == set(link.modules())
+    for name, text in written.items():
+        assert module_text(name) == text
+        assert about(name) == known["modules"][name]
+    for name, struct in known["structs"].items():
+        dtype = block_dtype(name)
+        assert dtype.fields is not None
+        offsets = [(field, dtype.fields[field][1]) for field in dtype.names or ()]
+        assert offsets == [(field, offset) for field, offset, *_ in struct["fields"]]
+        assert dtype.itemsize == struct["nbytes"]
 
 
 def test_shared_files_are_listed_and_declare_each_name_once() -> None:

@@ -63,11 +63,11 @@ def test_wheel_and_sdist_carry_kernels_and_types(tmp_path: Path) -> None:
         assert found == modules
         assert known["structs"] == link.structs()
         assert known["modules"] == {name: link.about(name) for name in link.modules()}
-    assert {"wgslice/wgsl/__init__.py"} == {
-        name for name in packed if name.startswith("wgslice/wgsl/") and name.endswith(".py")
-    }
-    for module in (ROOT / "src").rglob("*.py"):
-        assert str(module.relative_to(ROOT / "src")) in packed
-        assert str(module.relative_to(ROOT)) in shipped
-    assert {"wgslice/py.typed", "wgslice/wgsl/__init__.py"} <= packed
-    assert {f"wgslice/programs/program.{end}" for end in ("d.mts", "mjs", "schema.json")} <= packed
+        assert {"wgslice/wgsl/__init__.py"} == {
+            name for name in packed if name.startswith("wgslice/wgsl/") and name.endswith(".py")
+        }
+        for module in (ROOT / "src").rglob("*.py"):
+            assert str(module.relative_to(ROOT / "src")) in packed
+            assert str(module.relative_to(ROOT)) in shipped
+        assert "wgslice/py.typed" in packed
+        assert {f"wgslice/programs/program.{end}" for end in ("d.mts", "mjs", "schema.json")} <= packed

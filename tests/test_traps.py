@@ -14,7 +14,11 @@ from wgslice.plans.kernels import Kernel
 from wgslice.shaders import entry_point, kernel_module, module_text
 
 MODULES = {name: module_text(name) for name in link.modules()}
-ENDING = {"last_writer_rows", "masked_values", "subword_runs"}  # whose loops in loops end on Mesa 26.1
+ENDING = {  # loops in loops after a return that end on OpenGL of Mesa 26.1
+    "for (; place <= last; place++) {",
+    "for (var i = 0u; i < elements_per_word(); i++) {",
+    "for (var i = 0u; i < per_word; i++) {",
+}
 LOOPS = r"\b(?:for|while) \("
 
 
@@ -46,7 +50,7 @@ def entry_text(module: str) -> str:
 def loops_in_loops_after_a_return(module: str) -> list[str]:
     """Nested loops of the entry point behind the first return that some invocations take."""
     _, found, rest = entry_text(module).partition("return;")
-    if not found or ENDING & {*ENTRY_POINT.findall(module)}:
+    if not found:
         return []
     nested, open_loops = [], list[int]()
     for line in rest.splitlines():
@@ -54,7 +58,7 @@ def loops_in_loops_after_a_return(module: str) -> list[str]:
         while open_loops and line.strip() and indent <= open_loops[-1]:
             open_loops.pop()
         if re.search(LOOPS, line):
-            nested += [line.strip()] if open_loops else []
+            nested += [line.strip()] if open_loops and line.strip() not in ENDING else []
             open_loops.append(indent)
     return nested
 

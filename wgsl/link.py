@@ -126,14 +126,15 @@ def about(module: str) -> dict[str, Any]:
     return {"entry": entry, "constants": CONSTANT.findall(linked(module))}
 
 
+@cache
 def structs() -> dict[str, Any]:
     """Return the uniform blocks and their parts: bytes, and (name, offset, type, shape) of each field."""
     found: dict[str, Any] = {}
+    blocks = {*UNIFORM.findall("".join(map(text_of, kernels())))}
     for file in SHARED:
         given = declarations(f"shared/{file}")
-        for struct in UNIFORM.findall("".join(map(text_of, kernels()))):
-            if struct in given:
-                describe(struct, given, found)
+        for struct in sorted(blocks & given.keys()):
+            describe(struct, given, found)
     return found
 
 

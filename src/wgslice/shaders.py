@@ -29,7 +29,7 @@ def linker() -> Any:
 
 @cache
 def description() -> dict[str, Any]:
-    """What the linker has written of the modules of a package, beside them."""
+    """`modules.json` of an installed package: structs of uniform blocks, entry points and constants."""
     found: dict[str, Any] = json.loads(packaged_text("wgslice.wgsl", "modules.json"))
     return found
 

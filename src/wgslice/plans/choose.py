@@ -183,7 +183,6 @@ def choose(
             continue
         steps = tuple(strategy.build(problem))
         grids = [max(step.share.workgroups) for step in steps if isinstance(step, OnGrid)]
-        grids = [max(step.share.workgroups) for step in steps if isinstance(step, OnGrid)]
         if not steps or max(grids, default=0) > limits.workgroups:
             reason = "it exceeds the workgroups of one dispatch"
             rejected.append(Estimate(strategy.name, least_s, True, reason))

@@ -106,10 +106,10 @@ pairs: Applies[Problem] = where(lambda problem: problem.rank >= 2)
 
 
 def whole_rows(problem: Problem) -> Reason | None:
-    """Checks that the lines of an input row do not compete: rows in strips read each line once.
+    """Checks that the cache lines of an input row do not compete; rows in strips read each line once.
 
-    By lines read, since estimates of both differ between processors: transposes of 1024 x 1024 and more take
-    0.5 of the time in strips on SwiftShader, and 0.5 to 0.7 on lavapipe.
+    Decides by cache lines read, not by estimates, whose order differs between processors: transposes of
+    1024 x 1024 and more take 0.5 of the time in strips on SwiftShader, and 0.5 to 0.7 on lavapipe.
     """
     return COMPETING if problem.strips else None
 

@@ -296,7 +296,7 @@ def windows_at(copy: IndexedCopy, index_nbytes: int = INDEX_NBYTES) -> IndexedWi
     ones, outside = (1,) * len(places), None if copy.reads or copy.host else DROPPED
     boxes = (*ones, *box), (1,) * (len(ones) + len(box)), np.zeros(counted.size, np.uint32)
     kind = index_nbytes, copy.signed or offsets is not None, outside
-    windows = Windows(*boxes, offsets, *kind, indices=any(table.wrap for table in copy.tables))
+    windows = Windows(*boxes, offsets, *kind, indices=all(table.wrap for table in copy.tables))
     extents, steps = zip(*places, strict=True)
     tensor = Layout.of((*extents, *box), (*steps, *indexed.strides[rank:]), indexed.offset)
     strides = *counted.strides, *ones, *other.strides[rank:]

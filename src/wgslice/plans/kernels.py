@@ -1,8 +1,8 @@
 """Which kernels exist.
 
-A new kernel needs `wgsl/NAME.wgsl`, a member of `Kernel`, cost parameters in
-`cost_models/*.json` (a kernel without them is rejected), a row in `copy_strategies.py`,
-`window_strategies.py` or `index_strategies.py`, and its reference implementation in `tests/reference`.
+A new kernel needs `wgsl/NAME.wgsl`, a member of `Kernel`, cost parameters in `cost_models/*.json` (a kernel
+without them is rejected), a row in `copy_strategies.py`, `window_strategies.py` or `index_strategies.py`, its
+reference implementation in `tests/reference`, and what it is worth, by `bench --without NAME`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ WORD_NBYTES = 4
 
 
 class Kernel(Enum):
-    """A kernel, named as its file in `wgsl/`, of which variants share two, and its reference."""
+    """A kernel, named as its file in `wgsl/` (`VARIANTS` of `wgsl/link.py` share two) and its reference."""
 
     SLICE1 = "slice1"
     ROWS = "rows"

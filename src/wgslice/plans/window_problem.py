@@ -333,7 +333,7 @@ class WindowProblem(InContext):
 
     @cached_property
     def boxes(self) -> BoxProblem:
-        """The same as boxes; of inserted windows, nobody may have compared whether they are disjoint."""
+        """The windows as boxes; inserted ones may not have been compared, and may overlap."""
         apart, *strides = self.batch.strides
         starts = np.arange(self.windows.count) * np.int64(apart)
         packing = Packing(starts, np.tile(np.array(strides, np.int64), (len(starts), 1)), self.batch.size)

@@ -276,7 +276,7 @@ def packed_first(problem: WindowProblem) -> Sequence[Step]:
     packed, reason = Layout.packed(tensor.sizes), "rows of windows are contiguous in a packed tensor"
     memory, copy_from, capacity_nbytes = Memory.INPUT, context.copy_from, context.source_capacity_nbytes
     known = context._replace(copy_from=True, source_capacity_nbytes=inf)
-    if inserts:  # nobody knows whether the output's buffer has the usage for copies from it
+    if inserts:  # whether the output's buffer has the usage COPY_SRC is unknown
         memory, copy_from, capacity_nbytes = Memory.OUTPUT, False, context.target_capacity_nbytes
         known = context._replace(copy_to=True, target_capacity_nbytes=inf)
     reading = PlanContext(context.limits, copy_from, True, capacity_nbytes)
