@@ -19,7 +19,6 @@ from wgslice.gpu.recording import Recorder
 from wgslice.gpu.sink import RUNNING
 from wgslice.layout import Layout
 from wgslice.plans.choose import Step, seconds_of
-from wgslice.plans.facade import scratch_of
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import ClassCost, CostClass, Costs
@@ -203,7 +202,7 @@ def work_of(
 def plan_of(step: Step) -> Plan:
     """A plan of one step."""
     nowhere = Layout.packed((0,))
-    return Plan(0, 1, 1, nowhere, nowhere, (step,), scratch_of([step]))
+    return Plan(0, 1, 1, nowhere, nowhere, (step,))
 
 
 def copies(nbytes: int, count: int) -> BufferCopies:

@@ -6,7 +6,7 @@ import json
 import re
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from time import perf_counter
 from typing import Any
@@ -25,7 +25,6 @@ from wgslice.calibration.tune import calibrated_profile, recorded
 from wgslice.gpu.device import shipped_profile
 from wgslice.gpu.protocols import Place
 from wgslice.gpu.recording import Recorder
-from wgslice.plans.facade import with_steps
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import Costs
 
@@ -133,7 +132,7 @@ def measure_case(
     strategies: dict[str, Timed] = {}
     for plan in plans.values():
         for choice in plan.choices:
-            run_by = Timed(choice.name, with_steps(plan, choice.steps), choice.seconds)
+            run_by = Timed(choice.name, replace(plan, steps=choice.steps), choice.seconds)
             strategy = strategies.setdefault(choice.name, run_by)
             strategy.estimate_s = min(strategy.estimate_s, choice.seconds)
     chosen = {name: (plan.choices[0].name, plan.seconds or 0.0) for name, plan in plans.items()}

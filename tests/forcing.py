@@ -20,7 +20,6 @@ from test_extract_windows import PROFILES, check_bindings
 import wgslice as wg
 from wgslice.gpu.protocols import Place
 from wgslice.gpu.sink import RUNNING, ReadyPlan, Sink
-from wgslice.plans.facade import with_steps
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU, ClassCost, Limits, Profile
 
@@ -132,7 +131,7 @@ def forced(plan: wg.Plan, number: int) -> tuple[str, wg.Plan]:
         only = choice._replace(others=choice.others[number - 1 : number])
         found = replace(plan, choice=only).choices
         if len(found) > 1:  # else its steps exceed a limit
-            return found[1].name, with_steps(plan, found[1].steps)
+            return found[1].name, replace(plan, steps=found[1].steps)
     return choice.name, plan
 
 

@@ -15,10 +15,12 @@ import numpy as np
 from wgslice.layout import Layout
 from wgslice.packaged import packaged_text
 from wgslice.plans.indexed import IndexedDispatch
-from wgslice.plans.kernels import MASKING, OF_INDICES, WIDEST_NBYTES, Kernel
+from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.pixels import pixels_of, runs_per_word
 from wgslice.plans.steps import Dispatch, OnGrid
 from wgslice.plans.windows import SizedDispatch, WindowDispatch
+
+WIDE_INDICES = "_64"  # ends the names of modules for indices of 8 bytes, as in `wgsl/link.py`
 
 
 @cache
@@ -56,7 +58,7 @@ def entry_point(kernel: Kernel) -> str:
 
 def kernel_module(kernel: Kernel, index_nbytes: int = 4) -> str:
     """The module of a kernel; indices of 8 bytes need one of their own."""
-    return module_text(f"{kernel.value}_64" if index_nbytes == 8 else kernel.value)
+    return module_text(f"{kernel.value}{WIDE_INDICES}" if index_nbytes == 8 else kernel.value)
 
 
 def module_of(step: OnGrid) -> str:
@@ -66,11 +68,11 @@ def module_of(step: OnGrid) -> str:
 
 def kernels_by_module(entry: str) -> dict[str, Kernel]:
     """The kernels with this entry point, by all their modules."""
-    named = [kernel for kernel in Kernel if entry_point(kernel) == entry]
+    names = linker().modules() if linker() else description()["modules"]
     return {
-        kernel_module(kernel, nbytes): kernel
-        for kernel in named
-        for nbytes in ((4, 8) if kernel in OF_INDICES - MASKING else (4,))
+        module_text(name): Kernel(name.removesuffix(WIDE_INDICES))
+        for name in names
+        if about(name)["entry"] == entry
     }
 
 

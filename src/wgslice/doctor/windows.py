@@ -28,7 +28,6 @@ from wgslice.plans.facade import (
     extraction,
     insertion,
     plan,
-    with_steps,
 )
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.plan import Plan
@@ -140,7 +139,7 @@ class WindowsCase:
         chosen = self.plan(limits, table)
         for choice in chosen.choices:
             for whole, steps in parts_of(choice.steps):
-                alone = with_steps(chosen, steps)
+                alone = replace(chosen, steps=steps)
                 moves = Moves(self.width, self.moved, self.size * self.channels, whole)
                 yield trial_of(alone, self, (chosen.source, chosen.target), moves, content)
 
@@ -282,7 +281,7 @@ class SizedCase:
             return
         for name, step in zip(kernels, trial.plan.steps, strict=True):
             expected = partial(self.expected, name == Kernel.SIZED_WINDOWS.value, trial.expected)
-            yield replace(trial, plan=with_steps(trial.plan, (step,)), expected=expected)
+            yield replace(trial, plan=replace(trial.plan, steps=(step,)), expected=expected)
 
     def trial(self, limits: Limits) -> Trial | None:
         """Return the trial of both kernels, if they are enabled."""

@@ -15,7 +15,7 @@ from wgslice.layout import Layout, whole_words
 from wgslice.plans.choose import COPY_PER_WINDOW, Reason, Step, Strategy, choose, seconds_of, where
 from wgslice.plans.copy import CLEAR_FIRST, clear_of
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.plan import Plan, scratch_of
+from wgslice.plans.plan import Plan
 from wgslice.plans.problem import NO_COPY_USAGE, UNPADDED, InContext, PlanContext
 from wgslice.plans.profiles import FAILED, UNKNOWN, all_disabled
 from wgslice.plans.steps import Span, copies_by_length, share_of
@@ -147,9 +147,8 @@ def plan_boxes(problem: BoxProblem, source: Layout, target: Layout) -> Plan:
     choice = choose(problem, BOXES)
     if choice is None:
         raise NoKernelError(all_disabled("windows of different sizes", problem.limits))
-    layouts, steps, shape = (*widths, source, target), choice.steps, (problem.boxes.count,)
-    scratch = scratch_of(steps)
-    return Plan(nbytes, *layouts, steps, scratch, costs=problem.costs, choice=choice, shape=shape)
+    costs, shape = problem.costs, (problem.boxes.count,)
+    return Plan(nbytes, *widths, source, target, choice.steps, costs=costs, choice=choice, shape=shape)
 
 
 def placed_boxes(

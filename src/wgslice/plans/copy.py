@@ -252,7 +252,7 @@ def plan_anew(planner: Planner, source: Layout, target: Layout, itemsize: int, c
     return replace(
         moved,
         steps=(*reading, *reading_from(Memory.STAGING, moved.steps)),
-        scratch=((Memory.STAGING, read.size * itemsize), *moved.scratch),
+        staging=((Memory.STAGING, read.size * itemsize), *moved.staging),
         before=(*reading, *moved.before),
         staged=True,
         problem=problem,
@@ -281,8 +281,8 @@ def plan_packed(
     reason = "kernels bind packed offsets"
     packing = staging_copy(table.layout, table.itemsize, of_table, Memory.OFFSETS, packed.memory, reason)
     plan = planner(source, target, itemsize, context._replace(table=packed))
-    scratch = *plan.scratch, (packed.memory, packed.layout.size * packed.itemsize)
-    return replace(plan, steps=(*packing, *plan.steps), scratch=scratch, before=packing)
+    staging = ((packed.memory, packed.layout.size * packed.itemsize),)
+    return replace(plan, steps=(*packing, *plan.steps), staging=staging, before=packing)
 
 
 # The one cache of plans, by the problem: equal copies at other places share one. Windows' planners, which are

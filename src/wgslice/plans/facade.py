@@ -7,6 +7,7 @@ behind a plan they reach by this module alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ from wgslice.plans.index_strategies import (
 from wgslice.plans.indexed import Host, IndexedCopy, IndexedDispatch
 from wgslice.plans.overlaps import layers_of, meeting
 from wgslice.plans.pixels import MAX_PIXEL_BLOCKS, PIXEL_BLOCKS, Pixels, pixels_of
-from wgslice.plans.plan import Plan, Planner, scratch_of, with_steps
+from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.problem import (
     LARGEST_BINDING_NBYTES,
     MAX_INVOCATIONS,
@@ -109,7 +110,7 @@ def plan(asked: Asked, limits: Limits, **known: Any) -> Plan:
 
 def every(plan: Plan) -> Iterator[tuple[str, Plan]]:
     """Yield each applicable strategy, the chosen one first, and the plan by it."""
-    return ((choice.name, with_steps(plan, choice.steps)) for choice in plan.choices)
+    return ((choice.name, replace(plan, steps=choice.steps)) for choice in plan.choices)
 
 
 def forced(plan: Plan, strategy: str) -> Plan:

@@ -568,6 +568,11 @@ class Indexing(InContext):
         return FAILED if needed & self.limits.disabled else None
 
     @cached_property
+    def windows(self) -> IndexedWindows | None:
+        """The windows that the indices select, as `windows_at`, counted from the bases of both buffers."""
+        return windows_at(self.copy.shifted(*(side.offset for side in self.sides)), self.index_nbytes)
+
+    @cached_property
     def as_windows(self) -> WindowProblem | None:
         """The same as windows; None if runs are short, or their offsets exceed a binding.
 
@@ -577,10 +582,9 @@ class Indexing(InContext):
         in_words = copy.host is None and self.wide[1] >= WORD_NBYTES
         if copy.masked or (not self.against_kernels and (self.run_nbytes < MIN_WINDOW_NBYTES or in_words)):
             return None
-        found = windows_at(copy.shifted(*(side.offset for side in self.sides)), self.index_nbytes)
-        if found is None:
+        if self.windows is None:
             return None
-        windows, tensor, batch, numbers, _ = found
+        windows, tensor, batch, numbers, _ = self.windows
         if windows.count * max(tensor.rank * self.index_nbytes, MIN_TABLE_NBYTES) > limits.binding_nbytes:
             return None
         if context.table is not None:

@@ -142,13 +142,12 @@ def plan_indexing(
     if choice is None:
         what = "gather" if copy.reads else "scatter"
         raise NoKernelError(all_disabled(f"a {what} of sizes {target.sizes}", context.limits))
-    steps, scratch = choice.steps, scratch_of(choice.steps)
     wide, width_nbytes = problem.wide
     shown = wide.per_index.shifted(*(side.offset * itemsize // width_nbytes for side in problem.sides))
     layouts, shape = (shown.source, shown.target), problem.sides[1].sizes
     widths, costs = (itemsize, width_nbytes), context.limits.profile.costs
     known: dict[str, Any] = {"costs": costs, "choice": choice, "shape": shape, "masked": copy.masked}
-    return Plan(size * itemsize, *widths, *layouts, steps, scratch, **known)
+    return Plan(size * itemsize, *widths, *layouts, choice.steps, **known)
 
 
 def against_kernel(kernel: Kernel, problem: Indexing) -> Reason | None:
@@ -324,11 +323,11 @@ def of_windows(row: Strategy[WindowProblem]) -> Strategy[Indexing]:
 def offsets_of_windows(problem: Indexing) -> Iterator[Step]:
     """Yields the steps that copy device-resident indices to the offsets of windows, which are 0 elsewhere."""
     table = problem.context.table
-    found = windows_at(problem.copy) if table else None
-    if table is None or found is None:
+    if table is None:
         return
-    tables = found.tables
-    offsets = Layout.packed((*tables[0].sizes, found.tensor.rank))
+    assert problem.windows is not None
+    tables = problem.windows.tables
+    offsets = Layout.packed((*tables[0].sizes, problem.windows.tensor.rank))
     yield Clear(0, whole_words(offsets.size * table.itemsize), Memory.WINDOW_OFFSETS)
     context = PlanContext(problem.limits, table.copy_from, True, table.capacity_nbytes)
     for number, column in enumerate(tables):
@@ -360,7 +359,7 @@ def in_halves(problem: Indexing) -> list[Step]:
         choice = choose(half, INDEXING)
         if choice is None:
             return []
-        winners_nbytes = dict(scratch_of(choice.steps)).get(Memory.WINNERS)
+        winners_nbytes = scratch_of(choice.steps).get(Memory.WINNERS)
         if steps and winners_nbytes:
             steps.append(Clear(0, winners_nbytes, Memory.WINNERS))
         steps += choice.steps

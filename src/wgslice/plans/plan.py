@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -46,7 +46,7 @@ class Plan:
     source: Layout
     target: Layout
     steps: tuple[Step, ...]
-    scratch: tuple[tuple[Memory, int], ...] = ()  # buffers to make for each recording, with their bytes
+    staging: tuple[tuple[Memory, int], ...] = ()  # memories of copies before the strategy's steps, with bytes
     costs: Costs | None = None  # that it is estimated by
     choice: Choice | None = None  # of its strategy; None where there is nothing to do, or to choose
     before: tuple[Step, ...] = ()  # steps that come before those of every strategy
@@ -65,6 +65,12 @@ class Plan:
         others = (step for step in self.steps if not isinstance(step, OnGrid))
         used = {memory for step in others for memory in (step.reads, step.writes) if memory is not None}
         return tuple(sorted((used - bound) & {Memory.INPUT, Memory.OUTPUT, Memory.OFFSETS}))
+
+    @cached_property
+    def scratch(self) -> tuple[tuple[Memory, int], ...]:
+        """The buffers to make for each recording, with their bytes."""
+        needed = dict(self.staging) | scratch_of(self.steps)
+        return tuple((memory, needed[memory]) for memory in SCRATCH if memory in needed)
 
     @cached_property
     def copies(self) -> tuple[Clear | BufferCopies | TextureCopy, ...]:
@@ -226,18 +232,18 @@ def duration(seconds: float) -> str:
     return f"{seconds * scale:.3g} {unit}"
 
 
-SCRATCH = Memory.WINNERS, Memory.PACKED, Memory.WINDOW_OFFSETS  # that strategies need
+SCRATCH = Memory.STAGING, Memory.WINNERS, Memory.PACKED, Memory.WINDOW_OFFSETS, Memory.PACKED_OFFSETS
 
 
-def scratch_of(steps: Iterable[Step]) -> tuple[tuple[Memory, int], ...]:
-    """Returns the buffers that the steps of a strategy need, with their bytes."""
-    needed = dict.fromkeys(SCRATCH, 0)
+def scratch_of(steps: Iterable[Step]) -> dict[Memory, int]:
+    """Returns the memories that the steps of a strategy need, with their bytes."""
+    needed: dict[Memory, int] = {}
     for step in steps:
         if winners := getattr(step, "winners", None):  # of dispatches of windows and of indices
-            needed[Memory.WINNERS] = max(needed[Memory.WINNERS], winners.span.nbytes)
+            needed[Memory.WINNERS] = max(needed.get(Memory.WINNERS, 0), winners.span.nbytes)
         if step.writes in (Memory.PACKED, Memory.WINDOW_OFFSETS):
-            needed[step.writes] = max(needed[step.writes], stop_nbytes(step))
-    return tuple((memory, nbytes) for memory, nbytes in needed.items() if nbytes)
+            needed[step.writes] = max(needed.get(step.writes, 0), stop_nbytes(step))
+    return needed
 
 
 def stop_nbytes(step: Step) -> int:
@@ -248,9 +254,3 @@ def stop_nbytes(step: Step) -> int:
         return step.offset_nbytes + step.nbytes
     assert isinstance(step, OnGrid)
     return step.target_binding.offset_nbytes + step.target_binding.nbytes
-
-
-def with_steps(plan: Plan, steps: tuple[Step, ...]) -> Plan:
-    """Returns a plan with the steps of another strategy, and the buffers that they need."""
-    kept = [each for each in plan.scratch if each[0] not in SCRATCH]
-    return replace(plan, steps=steps, scratch=(*kept, *scratch_of(steps)))

@@ -36,7 +36,7 @@ from wgslice.plans.copy import plan_copy, staging_copy
 from wgslice.plans.copy_strategies import MIN_OF_BLOCKS
 from wgslice.plans.kernels import EXTRACTING, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import insertion_of, sets_of
-from wgslice.plans.plan import Plan, Planner, scratch_of
+from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.problem import UNPADDED, PlanContext, too_short
 from wgslice.plans.profiles import FAILED, UNKNOWN, all_disabled, windows_class
 from wgslice.plans.steps import Memory
@@ -120,8 +120,8 @@ def plan_windows(
     if choice is None:
         raise NoKernelError(all_disabled(f"windows of sizes {windows.sizes}", context.limits))
     sides = (problem.batch, problem.tensor) if inserts else (problem.tensor, problem.batch)
-    layouts, steps, costs = (itemsize, itemsize, *sides), choice.steps, problem.costs
-    return Plan(nbytes, *layouts, steps, scratch_of(steps), costs=costs, choice=choice, shape=batch.sizes)
+    layouts, costs = (itemsize, itemsize, *sides), problem.costs
+    return Plan(nbytes, *layouts, choice.steps, costs=costs, choice=choice, shape=batch.sizes)
 
 
 def plan_sized(
