@@ -329,6 +329,7 @@ OPERATIONS: dict[str, Operation] = {
     "fill": lambda t: partial(t.y[1:].fill, t.x[1, 1]),
     # Indexing
     "index by tensors of two dtypes": lambda t: partial(t.x.__getitem__, (t.picks, t.wide)),
+    "index by a tensor beside an array": lambda t: partial(t.x.__getitem__, (t.picks, HOST[0, :3] % 8)),
     "index by a mask": lambda t: partial(t.x.__getitem__, t.mask),
     "index by arrays": lambda t: partial(t.x.__getitem__, ([1, 4, 1], [0, 2, 0])),
     "take": lambda t: partial(wg.take, t.x, t.picks, 0),
