@@ -276,7 +276,6 @@ def indexed_constants(step: IndexedDispatch) -> dict[str, int]:
         "ranged": any(table.part is not None for table in step.copy.tables),
         "element_bytes": step.width_nbytes,
         "down": step.rows > 1,
-        "ahead": step.ahead,
         "contested": step.winners is not None,
     }
 

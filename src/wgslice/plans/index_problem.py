@@ -23,7 +23,7 @@ from wgslice.plans.indexed import INDEX_NBYTES, MAX_TABLES, Host, Index, Indexed
 from wgslice.plans.kernels import GATHERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import are_last
 from wgslice.plans.problem import InContext, PlanContext, Table, counted, span_of
-from wgslice.plans.profiles import CACHE_LINE_NBYTES, FAILED, MAX_AHEAD_NBYTES, MIN_AHEAD_NBYTES
+from wgslice.plans.profiles import CACHE_LINE_NBYTES, FAILED
 from wgslice.plans.steps import Memory, Span
 from wgslice.plans.window_problem import WindowProblem, turned_forward
 from wgslice.plans.windows import DROPPED, Windows
@@ -424,20 +424,6 @@ class Indexing(InContext):
     def in_order(self) -> IndexedCopy | None:
         """The scatter whose rows are copied in order, without winner indices, or None."""
         return self.wide[0].in_order()
-
-    @cached_property
-    def ahead(self) -> int:
-        """The dimensions from a row of `gather` up to the next row in memory, or 0 if that is not read ahead.
-
-        Its elements are then loaded in their order, before they are gathered in another.
-        """
-        copy, width_nbytes = self.gathered, self.wide[1]
-        up = 1 + (copy is not self.wide[0])
-        steps = [(abs(table.step) * width_nbytes, table.extent) for table in copy.tables if table.strides[-1]]
-        row_nbytes = sum(step * extent for step, extent in steps)
-        in_line = all(step < CACHE_LINE_NBYTES for step, _ in steps)
-        pays = in_line and MIN_AHEAD_NBYTES <= row_nbytes <= MAX_AHEAD_NBYTES
-        return up if self.limits.profile.contiguous and len(copy.sizes) > up and pays else 0
 
     @property
     def run_nbytes(self) -> int:

@@ -200,14 +200,12 @@ def index_dispatches(kernel: Kernel, problem: Indexing, *, columns: bool = False
     elif kernel in GATHERS.values() and not columns:
         copy = problem.gathered
     parts = problem.parts(copy)
-    reads_ahead = len(parts) == 1 and kernel in GATHERS.values() and not columns
-    ahead = problem.ahead if reads_ahead else 0
     for part in parts:
         if part.winners is not None:
             if part is not parts[0]:
                 yield Clear(0, part.winners.span.nbytes, Memory.WINNERS)
             yield last_writer_pass(part, problem)
-        yield index_dispatch(kernel, part, problem, columns, ahead)
+        yield index_dispatch(kernel, part, problem, columns)
 
 
 def last_writer_pass(copy: IndexedCopy, problem: Indexing) -> Step:
@@ -229,9 +227,7 @@ def last_writer_pass(copy: IndexedCopy, problem: Indexing) -> Step:
     )
 
 
-def index_dispatch(
-    kernel: Kernel, copy: IndexedCopy, problem: Indexing, columns: bool, ahead: int
-) -> IndexedDispatch:
+def index_dispatch(kernel: Kernel, copy: IndexedCopy, problem: Indexing, columns: bool) -> IndexedDispatch:
     """Returns the dispatch of a kernel for a copy, counted from the bases of both buffers."""
     width_nbytes, limits = problem.wide[1], problem.limits
     copy, table_binding = problem.bound_tables(copy)
@@ -249,7 +245,6 @@ def index_dispatch(
     table = "mask element" if copy.masked else "index"
     reason = f"one {table} per {'row' if copy.by_rows else 'element'}" + ", down columns" * columns
     reason += ", rows in order: the last of equal indices wins" * (kernel is Kernel.SCATTER_IN_ORDER)
-    reason += ", the next row read ahead" * (ahead > 0)
     reason += f", {problem.indices_each} for each given one" * (problem.indices_each > 1)
     for copied in (table.part for table in copy.tables if table.part is not None):
         reason += f", of indices {copied.start:,} to {copied.stop - 1:,}"
@@ -258,7 +253,6 @@ def index_dispatch(
         copy=copy,
         width_nbytes=width_nbytes,
         rows=rows,
-        ahead=ahead,
         work=work_of(kernel, problem, columns),
         table=problem.context.table,
         table_binding=table_binding,

@@ -346,7 +346,6 @@ class IndexedDispatch(OnGrid):
     table_binding: Span  # that holds the indices
     work: CostClass
     rows: int = 1  # whose pieces invocations copy in turn: all the first ones, then all the second ones
-    ahead: int = 0  # dimensions up to the next row in memory, which invocations load too; 0 if they do not
 
     @property
     def memories(self) -> set[Memory]:

@@ -20,7 +20,6 @@ from wgslice.plans.kernels import UNITS_NBYTES, Kernel
 UNCALIBRATED = "uncalibrated"  # of shipped cost parameters, as plans print it
 CACHED_LINES = 256  # that a CPU's first cache, or a GPU's share of one for a workgroup, holds at least
 CACHE_LINE_NBYTES = 64
-MIN_AHEAD_NBYTES, MAX_AHEAD_NBYTES = 2**11, 2**19  # of rows that CPUs read ahead: half a page to half a cache
 
 # Kernels whose speed does not depend on the stride of rows in the source.
 ALIKE = {

@@ -226,7 +226,7 @@ def is_indexed_inside(step: IndexedDispatch) -> bool:
         return False
     if share.count != prod(copy.sizes[:-1]) or len(copy.sizes) > MAX_RANK:
         return False
-    in_pieces = share.contiguous and share.each <= copy.sizes[-1] and not step.ahead
+    in_pieces = share.contiguous and share.each <= copy.sizes[-1]
     if step.kernel is Kernel.GATHER_WORDS:
         holds, unit_nbytes = copy.target.is_packed, WORD_NBYTES
     elif step.kernel in GATHERS.values() or step.kernel is Kernel.SCATTER:
