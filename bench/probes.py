@@ -32,7 +32,6 @@ WIDTHS = {
     Kernel.WIDE_ROWS: (16,),
     Kernel.SHIFTED_ROWS: (1, 2, 4, 8),
     Kernel.SUBWORD_ROWS: (1, 2),
-    Kernel.SUBWORD_RUNS: (1, 2),
     Kernel.SUBWORD_STEPS: (1, 2),
     Kernel.SLICE1: (1, 2, 4, 8, 16),
     Kernel.PIXELS: (1, 2),
@@ -42,7 +41,6 @@ WIDTHS = {
     Kernel.ROW_ENDS: (1, 2, 4, 8),
     Kernel.SUBWORD_ENDS: (1, 2),
     Kernel.WORD_GRID: (4,),
-    Kernel.PAIR_GRID: (8,),
     Kernel.WIDE_GRID: (16,),
     Kernel.SHIFTED_GRID: (1, 2, 4, 8),
 }
@@ -91,7 +89,7 @@ class Probe(NamedTuple):
         runs = [ROW_NBYTES // width, SHORT_UNITS * UNITS_NBYTES.get(kernel, width) // width + 1]
         if paired:
             runs = [PAIRED_RUN]
-        elif kernel in (Kernel.SUBWORD_RUNS, Kernel.ROW_ENDS):
+        elif kernel is Kernel.ROW_ENDS:
             runs = runs[1:]
         elif kernel in (Kernel.SLICE1, *GRIDS) or self.pattern == "long-stride":
             runs = runs[:1]

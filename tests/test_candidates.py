@@ -32,11 +32,10 @@ def applicable(source: Layout, target: Layout | None, width: int, *, whole_vecto
 WIDE = {"wide_grid", "wide_rows", "slice1"}
 WORDS = {"word_grid", "rows", "slice1"}
 PAIRED = {*WORDS, "rows of pairs"}
-TWOS = {"pair_grid", "rows", "rows of pairs", "slice1"}  # of words
-RUNS = {"subword_runs", "slice1"}
-SUBWORD = {"subword_rows", *RUNS}
-STEPPED = {"subword_steps", *RUNS}
-PAIRS = {"subword_rows of pairs", *RUNS}
+TWOS = {"rows", "rows of pairs", "slice1"}  # of words
+SUBWORD = {"subword_rows", "slice1"}
+STEPPED = {"subword_steps", "slice1"}
+PAIRS = {"subword_rows of pairs", "slice1"}
 SHIFTED = {"shifted_grid", "shifted_rows"}
 INTERLEAVED = Layout.of((17, 17), (9, 1))
 
@@ -72,24 +71,24 @@ INTERLEAVED = Layout.of((17, 17), (9, 1))
         (4, Layout.of((17, 17), (20, 1)), INTERLEAVED, PAIRED),
         # sub-word rows of 7 bytes, or two dimensions of as many, that follow each other
         (1, Layout.of((9, 9, 7), (999, 40, 5)), Layout.of((9, 9, 7), (190, 20, 1)), SUBWORD),
-        (1, Layout.of((9, 9, 6), (999, 40, 5)), Layout.of((9, 9, 6), (190, 20, 1)), RUNS),
+        (1, Layout.of((9, 9, 6), (999, 40, 5)), Layout.of((9, 9, 6), (190, 20, 1)), {"slice1"}),
         (1, Layout.of((9, 9, 7), (999, 40, 5)), None, SUBWORD | PAIRS),
         (1, Layout.of((9, 9, 6), (999, 40, 5)), None, PAIRS),
         (1, Layout.of((9, 4, 2), (999, 40, 5)), None, PAIRS | STEPPED),
         (1, Layout.of((9, 3, 2), (999, 40, 5)), None, STEPPED),
         (2, Layout.of((99, 4), (40, 5)), Layout.of((99, 4), (11, 1)), SUBWORD),
-        (2, Layout.of((99, 3), (40, 5)), Layout.of((99, 3), (11, 1)), RUNS),
+        (2, Layout.of((99, 3), (40, 5)), Layout.of((99, 3), (11, 1)), {"slice1"}),
         (2, Layout.of((9, 2, 2), (99, 40, 5)), None, PAIRS | STEPPED),
         (1, Layout.of((7,), (5,)), None, SUBWORD),
-        (1, Layout.of((6,), (5,)), None, RUNS),
+        (1, Layout.of((6,), (5,)), None, {"slice1"}),
         # a step in the target, where every second row at least shares no word, and short runs of neighbours
         (1, Layout.of((131,), (5,)), Layout.of((131,), (2,)), STEPPED),
         (1, Layout.of((9, 131), (999, 5)), Layout.of((9, 131), (262, 2)), STEPPED),
-        (1, Layout.of((3, 3, 5), (99, 20, 3)), Layout.of((3, 3, 5), (30, 10, 2)), RUNS),
+        (1, Layout.of((3, 3, 5), (99, 20, 3)), Layout.of((3, 3, 5), (30, 10, 2)), {"slice1"}),
         (1, Layout.of((3, 2, 5), (99, 20, 3)), Layout.of((3, 2, 5), (20, 10, 2)), STEPPED),
         # channels apart from each other in the source, four at most; few runs within a short step
         (1, Layout.of((99, 4), (40, 5)), Layout.of((99, 4), (5, 1)), STEPPED),
-        (1, Layout.of((99, 5), (40, 5)), Layout.of((99, 5), (6, 1)), RUNS),
+        (1, Layout.of((99, 5), (40, 5)), Layout.of((99, 5), (6, 1)), {"slice1"}),
         (1, Layout.of((2, 3), (9, 5)), Layout.of((2, 3), (5, 2)), STEPPED),
         (2, Layout.of((99, 3), (40, 1)), Layout.of((99, 3), (11, 1)), STEPPED),
         (1, Layout.of((99, 16), (40, 1)), Layout.of((99, 16), (31, 1)), {"subword_rows", *STEPPED}),
@@ -98,9 +97,9 @@ INTERLEAVED = Layout.of((17, 17), (9, 1))
         (1, Layout.of((2, 3), (9, 5)), Layout.of((2, 3), (3, 2)), {"slice1"}),
         (1, Layout.of((17, 17), (20, 1)), INTERLEAVED, {"slice1"}),
         # a dimension to spare for runs of one element, or none, or no need of it
-        (1, Layout.of((2,) * 7, (1,) * 7), Layout.of((2,) * 7, [2**k for k in range(7, 0, -1)]), RUNS),
+        (1, Layout.of((2,) * 7, (1,) * 7), Layout.of((2,) * 7, [2**k for k in range(7, 0, -1)]), {"slice1"}),
         (1, Layout.of((2,) * 8, (1,) * 8), Layout.of((2,) * 8, [2**k for k in range(8, 0, -1)]), {"slice1"}),
-        (1, Layout.of((2,) * 8, (5,) * 8), Layout.of((2,) * 8, [3**k for k in range(7, -1, -1)]), RUNS),
+        (1, Layout.of((2,) * 8, (5,) * 8), Layout.of((2,) * 8, [3**k for k in range(7, -1, -1)]), {"slice1"}),
     ],
 )
 def test_the_candidates_at_both_sides_of_each_condition(

@@ -83,7 +83,6 @@ def test_a_dispatch_of_ends_is_one_more() -> None:
         (Kernel.TILES, Layout.of((33, 40), (1, 33), 1), 4, 4 * 64, 4096 / 64),  # 2 x 2 tiles of 32 x 32
         (Kernel.WIDE_TILES, Layout.of((33, 40), (1, 36)), 4, 4 * 64, 4096 / 64),
         (Kernel.PIXELS, Layout.of((64, 3), (3, -1), 2), 1, 64, 48),
-        (Kernel.SUBWORD_RUNS, Layout.of((300,), (-5,), 1500), 1, 64, 128),
         (Kernel.WORD_GRID, Layout.of((9, 64), (300, 3)), 4, 2 * 64, 32),  # as two tiles of 32 x 16 words
         (Kernel.SLICE1, Layout.of((65,), (3,)), 2, 2 * 64, 2),
     ],
@@ -310,11 +309,9 @@ ENABLED = [
     (Kernel.SHIFTED_ROWS, UNALIGNED, 1),
     (Kernel.SHIFTED_GRID, UNALIGNED, 1),
     (Kernel.SUBWORD_ROWS, UNALIGNED, 1),
-    (Kernel.SUBWORD_RUNS, UNALIGNED, 1),
     (Kernel.PIXELS, PIXELS, 1),
     (Kernel.ROWS, UNALIGNED, 4),
     (Kernel.WORD_GRID, UNALIGNED, 4),
-    (Kernel.PAIR_GRID, UNALIGNED, 8),
     (Kernel.WIDE_GRID, UNALIGNED, 16),
     (Kernel.WIDE_ROWS, UNALIGNED, 16),
     (Kernel.TILES, Layout.of((9, 101), (1, 11)), 4),

@@ -54,7 +54,7 @@ PREFERRED: list[tuple[list[Kernel], bool | None, bool]] = [  # kernels, whether 
     ([Kernel.ROWS, Kernel.SUBWORD_ROWS], True, False),
     ([Kernel.SHIFTED_ROWS], None, False),
     ([Kernel.SHIFTED_GRID], None, False),
-    ([*UNIT_GRIDS, Kernel.SUBWORD_RUNS], None, False),
+    ([*UNIT_GRIDS], None, False),
     ([Kernel.SUBWORD_STEPS], None, False),
     ([Kernel.PIXELS, Kernel.TILES], None, False),
     ([Kernel.WIDE_TILES], None, False),
@@ -196,13 +196,6 @@ CONDITIONS = {
         sides(4, (9, 7), (1, 9), to=(21, 3), at=2),
         sides(4, (), (), at=3),
         sides(4, (2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36),
-    ],
-    Kernel.PAIR_GRID: [
-        *(sides(8, (n,), (3,), 1, at=3) for n in around(1, 64, 512)),
-        *(sides(8, (9, n), (n + 3, -1), n) for n in around(1, 16, 33, 520)),
-        sides(8, (5,), (0,), 3, to=(2,), at=1),
-        sides(8, (2, 3, 5, 40), (1000, 200, -41, 1), 200),
-        sides(8, (2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36),
     ],
     Kernel.WIDE_GRID: [
         *(sides(16, (n,), (2,), 1, at=3) for n in around(1, 64, 256)),
@@ -569,18 +562,6 @@ CONDITIONS = {
         sides(1, (3, 5, 2), (50, 9, 1), to=(20, 4, 1), at=1),
         sides(2, (3, 5), (50, 9), to=(10, 2), at=1),
         sides(1, (2,) * 6, (64, -32, 16, 8, -4, 2), 36, to=(405, 189, 81, 36, 15, 6), at=1),
-    ],
-    Kernel.SUBWORD_RUNS: [
-        *(sides(1, (n,), (-1,), n + 2, at=o) for n in (1, 2, 3, 4, 5, 9, 64) for o in range(5)),
-        *(sides(1, (n,), (1,), o) for n in (3, 4, 5, 16, 64, 65, 300) for o in range(5)),
-        *(sides(2, (n,), (s,), 300, at=o) for n in range(2, 6) for o in range(3) for s in (-3, -1, 2)),
-        (1, Layout.packed((9,), 1), Layout.of((9,), (4,), 3)),
-        (2, Layout.packed((9,), 1), Layout.of((9,), (2,), 1)),
-        sides(1, (), (), 5, to=(), at=2),
-        sides(1, (3, 5, 3), (40, 4, -1), 2, to=(17, 3, 1), at=7),
-        *(sides(1, (40, 50, 3), (150, -3, 1), 147, at=o) for o in range(4)),
-        sides(2, (30, 7), (9, -1), 8, to=(8, 1), at=3),
-        sides(1, (2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36, at=1),
     ],
 }
 

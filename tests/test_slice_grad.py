@@ -67,8 +67,8 @@ def test_any_gradient_recorded_on_the_callers_buffers(device: wg.Device, case: G
 
 PREFERRED = [
     preferring(CPU, copies=True),
-    preferring(CPU, Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.SUBWORD_ROWS, Kernel.SUBWORD_RUNS),
-    preferring(GPU, Kernel.SHIFTED_GRID, *UNIT_GRIDS, Kernel.SUBWORD_RUNS),
+    preferring(CPU, Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.SUBWORD_ROWS),
+    preferring(GPU, Kernel.SHIFTED_GRID, *UNIT_GRIDS),
 ]
 
 

@@ -27,7 +27,6 @@ SHARED = (
 # Kernels that share a file: WGSL's type of what an invocation copies at a time, and how many of these.
 VARIANTS = {
     "word_grid": ("unit_grid", "u32", 8),
-    "pair_grid": ("unit_grid", "vec2<u32>", 8),
     "wide_grid": ("unit_grid", "vec4<u32>", 4),
     "gather": ("gather", "u32", 0),
     "pair_gather": ("gather", "vec2<u32>", 0),

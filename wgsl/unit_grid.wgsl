@@ -1,9 +1,9 @@
-// unit_grid: copies elements of 4, 8 or 16 bytes at any stride, on GPUs: kernels word_grid, pair_grid and wide_grid.
+// unit_grid: copies elements of 4 or 16 bytes at any stride, on GPUs: kernels word_grid and wide_grid.
 //
 //   workgroup g, invocation i  ->  `units` units of tile g of a plane (see Tile), all loaded before the first store
 //
-// A unit is one element. Each kernel's module begins with its type, `alias Unit = u32;`, vec2<u32> or vec4<u32>, and
-// the units per invocation, `const units: u32 = 8u;`.
+// A unit is one element. Each kernel's module begins with its type, `alias Unit = u32;` or vec4<u32>, and the units per
+// invocation, `const units: u32 = 8u;`.
 
 @group(0) @binding(0) var<uniform> copy: Copy;
 @group(0) @binding(1) var<storage, read> source_units: array<Unit>;

@@ -131,7 +131,7 @@ def fill_copy(block: Block, step: Dispatch) -> Sequence[int]:
     target = step.target
     if step.kernel is Kernel.SUBWORD_STEPS:
         return *target.sizes[:-2], target.strides[-2] * step.width_nbytes, target.sizes[-1]
-    return target.strides if step.kernel is Kernel.SUBWORD_RUNS else target.sizes
+    return target.sizes
 
 
 def fill_windows(block: Block, step: WindowDispatch) -> Sequence[int]:

@@ -166,38 +166,6 @@ def elements_of(word: Words, per_word: int) -> Words:
     return np.asarray(word[:, None] * np.uint32(per_word) + np.arange(per_word, dtype=np.uint32), np.uint32)
 
 
-def subword_runs(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
-    """Mirrors `wgsl/subword_runs.wgsl`."""
-    share, per_word = step.share, WORD_NBYTES // step.width_nbytes
-    invocation = invocation_numbers(share)
-    group, local = np.divmod(invocation, np.uint32(share.workgroup_size))
-    step_units, first = (
-        (1, local * np.uint32(share.each)) if share.contiguous else (share.workgroup_size, local)
-    )
-    first += group * np.uint32(share.workgroup_size * share.each)
-    number = first[:, None] + np.arange(share.each, dtype=np.uint32) * np.uint32(step_units)
-    taken_ = number < block["count"]
-    own = np.broadcast_to(invocation[:, None], number.shape)[taken_]
-    word = block["target_offset"] // np.uint32(per_word) + number[taken_]
-
-    target_elements = elements_of(word, per_word)
-    inside = target_elements >= block["target_offset"]
-    rest = target_elements - block["target_offset"]
-    source_elements = np.full_like(rest, block["source_offset"])
-    last = int(block["rank"]) - 1
-    for d in range(last):
-        c = divide(rest, block["dimensions"]["multiplier"][d], block["dimensions"]["shift"][d])
-        rest = rest - c * block["dimensions"]["target_stride"][d]
-        inside &= c < block["dimensions"]["size"][d]
-        source_elements += c * block["dimensions"]["source_stride"][d]
-    inside &= rest < block["dimensions"]["size"][last]
-    source_elements += rest * block["dimensions"]["source_stride"][last]
-    values = target.elements(target_elements, step.width_nbytes, own[:, None])
-    by = np.broadcast_to(own[:, None], inside.shape)
-    values[inside] = source.elements(source_elements[inside], step.width_nbytes, by[inside])
-    return Writes(WORD_NBYTES, word, values, own)
-
-
 def subword_steps(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
     """Mirrors `wgsl/subword_steps.wgsl`."""
     share, width = step.share, step.width_nbytes

@@ -82,11 +82,6 @@ def word_grid(block: np.void, step: Dispatch, source: Observed, _target: Observe
     return copy_units(block, step, source, WORD_NBYTES)
 
 
-def pair_grid(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
-    """Mirrors `wgsl/unit_grid.wgsl`."""
-    return copy_units(block, step, source, WORD_NBYTES)
-
-
 def wide_grid(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
     """Mirrors `wgsl/unit_grid.wgsl`."""
     return copy_units(block, step, source, WIDEST_NBYTES)

@@ -20,7 +20,7 @@ FOLDED = 2  # workgroups per dimension of a grid, so that a second dimension is 
 # Kernels that many more cases apply to than they distinguish: one of this many cases is tested.
 ONE_OF = {
     Kernel.SLICE1: 5,
-    **dict.fromkeys((Kernel.ROWS, Kernel.SUBWORD_ROWS, Kernel.SUBWORD_RUNS, Kernel.SHIFTED_GRID), 3),
+    **dict.fromkeys((Kernel.ROWS, Kernel.SUBWORD_ROWS, Kernel.SHIFTED_GRID), 3),
 }
 
 # Trailing dimensions that make a row, of kernels that write only whole vectors of rows, or only the rest.

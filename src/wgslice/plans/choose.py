@@ -65,7 +65,7 @@ WORTHWHILE = 0.95
 # of any other kernel is spread over RUNS_OF_A_PIPELINE runs.
 COMMON = {
     True: {Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.SUBWORD_ROWS},
-    False: {Kernel.WORD_GRID, Kernel.PAIR_GRID, Kernel.WIDE_GRID, Kernel.SUBWORD_ROWS},
+    False: {Kernel.WORD_GRID, Kernel.WIDE_GRID, Kernel.SUBWORD_ROWS},
 }
 RUNS_OF_A_PIPELINE = 1000
 

@@ -208,13 +208,6 @@ def subword_steps(problem: Problem) -> Reason | None:
     return None if stepped_parts(problem.source, problem.target, problem.width_nbytes) else SHARING
 
 
-def subword_runs(problem: Problem) -> Reason | None:
-    """Checks that output rows do not interleave."""
-    if not problem.target.is_nested:
-        return INTERLEAVING
-    return None if problem.rank < MAX_RANK or problem.write_step == 1 else OTHER
-
-
 def row_of_pixels(problem: Problem) -> Pixels:
     """The rows of a copy as pixels."""
     return pixels_of(*as_pixels(problem.source, problem.target), problem.width_nbytes)
@@ -372,7 +365,6 @@ BY_KERNEL = (
     by_kernel((1, 2, 4, 8), Kernel.SHIFTED_GRID, shifted, f"{BLOCKS}, in tiles"),
     by_kernel((1, 2, 4, 8), Kernel.SHIFTED_ROWS, shifted, f"{BLOCKS}, row by row"),
     by_kernel((4,), Kernel.WORD_GRID, anything, "{units}, in tiles"),
-    by_kernel((8,), Kernel.PAIR_GRID, anything, "{units}, in tiles"),
     by_kernel(WIDTHS, Kernel.WIDE_GRID, vectors, "{units}, in tiles"),
     by_kernel(WIDTHS, Kernel.WIDE_ROWS, vectors, "{units}, row by row"),
     in_strips((16,), Kernel.WIDE_ROWS, vectors, f"{{units}}, {STRIPS}"),
@@ -391,7 +383,6 @@ BY_KERNEL = (
     by_kernel((1, 2), Kernel.SUBWORD_ROWS, subword_rows, f"{TOGETHER}, row by row"),
     in_strips((1, 2), Kernel.SUBWORD_ROWS, subword_rows, f"{TOGETHER}, {STRIPS}"),
     by_kernel((1, 2), Kernel.SUBWORD_STEPS, subword_steps, f"{TOGETHER}, strided in the output"),
-    by_kernel((1, 2), Kernel.SUBWORD_RUNS, subword_runs, f"{TOGETHER}, in short runs"),
     by_kernel(WIDTHS, Kernel.SLICE1, anything, "one element per invocation{atomics}"),
 )
 PART_AND_END: Copying = Strategy("bulk and end", where(padding_needed), cut_seconds, cut)

@@ -21,13 +21,11 @@ class Kernel(Enum):
     WIDE_ROWS = "wide_rows"
     SHIFTED_ROWS = "shifted_rows"
     WORD_GRID = "word_grid"
-    PAIR_GRID = "pair_grid"
     WIDE_GRID = "wide_grid"
     SHIFTED_GRID = "shifted_grid"
     ROW_ENDS = "row_ends"
     SUBWORD_ROWS = "subword_rows"
     SUBWORD_ENDS = "subword_ends"
-    SUBWORD_RUNS = "subword_runs"
     SUBWORD_STEPS = "subword_steps"
     PIXELS = "pixels"
     REGISTER_TILES = "register_tiles"
@@ -95,8 +93,7 @@ UNITS_NBYTES = {
     **dict.fromkeys((Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.ROW_ENDS), WIDEST_NBYTES),
     **dict.fromkeys((Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS, Kernel.LAST_WRITER_ROWS), WIDEST_NBYTES),
     Kernel.SIZED_WINDOWS: WIDEST_NBYTES,
-    **dict.fromkeys((Kernel.SUBWORD_ROWS, Kernel.SUBWORD_ENDS), WORD_NBYTES),
-    **dict.fromkeys((Kernel.SUBWORD_RUNS, Kernel.SUBWORD_STEPS), WORD_NBYTES),
+    **dict.fromkeys((Kernel.SUBWORD_ROWS, Kernel.SUBWORD_ENDS, Kernel.SUBWORD_STEPS), WORD_NBYTES),
     **dict.fromkeys((Kernel.WINDOW_WORDS, Kernel.INSERT_WORDS, Kernel.LAST_WRITER_WINDOWS), WORD_NBYTES),
     Kernel.SIZED_ENDS: WORD_NBYTES,
     **dict.fromkeys((Kernel.GATHER_WORDS, Kernel.LAST_WRITER_INDICES, Kernel.MASKED_WORDS), WORD_NBYTES),

@@ -103,13 +103,6 @@ def copies_rows(step: Dispatch) -> bool:
     return share.count == prod(step.target.sizes[:-inner]) and whole and packed
 
 
-def copies_words(step: Dispatch) -> bool:
-    """Whether the words are those that the target touches, counted from that of its offset."""
-    target, width = step.target, step.width_nbytes
-    first, stop = target.offset * width // WORD_NBYTES, -(-target.stop * width // WORD_NBYTES)
-    return step.share.count == stop - first and min(target.strides, default=0) >= 0
-
-
 def copies_runs(step: Dispatch) -> bool:
     """Whether rows are the last two dimensions: contiguous runs on both sides, at a positive step."""
     sizes, sides = step.target.sizes, (step.source, step.target)
@@ -201,13 +194,11 @@ RULES = {
     Kernel.ROW_ENDS: Rule(WIDEST_NBYTES, copies_rows, reads_of_blocks),
     Kernel.SUBWORD_ROWS: Rule(WORD_NBYTES, copies_rows),
     Kernel.SUBWORD_ENDS: Rule(WORD_NBYTES, copies_rows),
-    Kernel.SUBWORD_RUNS: Rule(WORD_NBYTES, copies_words),
     Kernel.SUBWORD_STEPS: Rule(WORD_NBYTES, copies_runs, reads_of_steps),
     Kernel.REGISTER_TILES: Rule(WORD_NBYTES, copies_register_tiles),
     Kernel.TILES: Rule(WORD_NBYTES, copies_tiles),
     Kernel.WIDE_TILES: Rule(WIDEST_NBYTES, copies_tiles),
     Kernel.WORD_GRID: Rule(None, copies_grid, reads_of_grid),
-    Kernel.PAIR_GRID: Rule(None, copies_grid, reads_of_grid),
     Kernel.WIDE_GRID: Rule(None, copies_grid, reads_of_grid),
 }
 

@@ -343,7 +343,7 @@ def register_tiles(source: Layout, target: Layout, axis: int, most: int) -> tupl
     return source.permuted(order), target.permuted(order)
 
 
-UNIT_GRIDS = {Kernel.WORD_GRID: 8, Kernel.PAIR_GRID: 8, Kernel.WIDE_GRID: 4}
+UNIT_GRIDS = {Kernel.WORD_GRID: 8, Kernel.WIDE_GRID: 4}
 GRIDS = {**UNIT_GRIDS, Kernel.SHIFTED_GRID: 4}  # units per invocation, as in their files
 TILED = {*GRIDS, Kernel.TILES, Kernel.WIDE_TILES, Kernel.REGISTER_TILES}
 
@@ -473,10 +473,7 @@ def launch_rows(
         outer, row_sizes = target.sizes[: -1 - paired], target.sizes[-1 - paired :]
         pieces, each = END_PIECES.get(kernel) or launch_row(kernel, prod(row_sizes), width_nbytes, profile)
     else:
-        count, each = target.size, 1
-        if kernel is Kernel.SUBWORD_RUNS:
-            count, each = words_spanned(target, width_nbytes), profile.run_words
-        return source, target, share_of(limits, count, 1, each, -(-count // each))
+        return source, target, share_of(limits, target.size, 1, 1, target.size)
     rows = prod(outer)
     return source, target, share_of(limits, rows, pieces, each, rows * pieces, paired=paired)
 
