@@ -56,9 +56,9 @@ def recording() -> Iterator[list[wg.Plan]]:
     found: list[wg.Plan] = []
     play = Recorder.play
 
-    def note(recorder: Recorder, bound: ReadyPlan) -> None:
-        found.extend([bound.plan] * sink().runs)
-        play(recorder, bound)
+    def note(recorder: Recorder, *bound: ReadyPlan) -> None:
+        found.extend(each.plan for each in bound if sink().runs)
+        play(recorder, *bound)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Recorder, "play", note)

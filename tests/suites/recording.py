@@ -122,9 +122,9 @@ def count_everything() -> None:
     play, mapped_bytes = Recorder.play, WgpuNative.mapped_bytes
 
     @wraps(play)
-    def count_moves(self: Recorder, bound: ReadyPlan) -> None:
-        record.moves += bool(bound.commands)
-        play(self, bound)
+    def count_moves(self: Recorder, *bound: ReadyPlan) -> None:
+        record.moves += sum(bool(each.commands) for each in bound)
+        play(self, *bound)
 
     @wraps(mapped_bytes)
     def count_readbacks(host: WgpuNative, buffer: Any, nbytes: int) -> memoryview:

@@ -202,13 +202,14 @@ class Recorder:
         """Bind and record a plan, or nothing if it raises."""
         self.play(sink().bind(self.device, plan, places))
 
-    def play(self, bound: ReadyPlan) -> None:
-        """Record a bound plan, or list it; every plan passes here."""
+    def play(self, *bound: ReadyPlan) -> None:
+        """Record bound plans, or list them; every plan passes here."""
         listing = sink()
         if isinstance(listing, Listing):
-            listing.list_plan(self.encoder, bound)
+            for each in bound:
+                listing.list_plan(self.encoder, each)
         else:
-            self.record(bound.commands)
+            self.record([command for each in bound for command in each.commands])
 
     def copy(self, copy: Copy) -> None:
         """Plan, bind and record a copy, or nothing if it raises."""
@@ -226,7 +227,8 @@ class Recorder:
                     self.compute_pass.set_bind_group(0, command.bind_group)
                     self.compute_pass.dispatch_workgroups(*command.workgroups)
                 else:
-                    self.end()
+                    if self.compute_pass is not None:
+                        self.end()
                     self._copy(*command)
 
     def end(self) -> CommandEncoder:
@@ -272,11 +274,13 @@ def run_copy(device: Device, copy: Copy, encoder: CommandEncoder | None = None) 
 
 def run_copies(device: Device, itemsize: int, copies: Iterable[LayoutCopy]) -> None:
     """Submit copies between checked buffers, in order and in one submission, without waiting."""
-    recorder, limits = Recorder(device), device.limits
+    recorder, limits, bind = Recorder(device), device.limits, sink().bind
+    bound: list[ReadyPlan] = []
     for read, source, written, target in copies:  # as `place`, in half the time
         sides = (source, 0, read.size, read.usage), (target, 0, written.size, written.usage)
         plan, *bases = planned_between(plan_copy, limits, itemsize, read is written, *sides, None)
-        recorder.add(plan, (Place(read, bases[0]), Place(written, bases[1])))
+        bound.append(bind(device, plan, (Place(read, bases[0]), Place(written, bases[1]))))
+    recorder.play(*bound)
     recorder.submit()
 
 

@@ -153,8 +153,11 @@ def joined(
             copies.copy(value, read.permuted([axis, *others]), planes, written)
         copies.copy(planes, planes.layout, result, result.layout.permuted([axis, *others]))  # interleaved
         return result
-    for value, read, written in zip(values, layouts, parts(result.layout, axis, counts), strict=True):
-        copies.copy(value, read, result, written)
+    collected = copies.collected.setdefault(result.itemsize, [])
+    each = zip(values, layouts, parts(result.layout, axis, counts), strict=True)
+    collected += [
+        (value.memory, read, result.memory, written) for value, read, written in each if written.size
+    ]
     return result
 
 

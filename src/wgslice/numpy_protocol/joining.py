@@ -245,9 +245,12 @@ def tensors_of(
     sequence = list(arrays)
     if not sequence and isinstance(arrays, list | tuple):  # NumPy has consumed an iterator before it calls
         raise ValueError("arrays is empty: name at least one tensor")
+    given: list[Any] = []
     for each in sequence:
-        check_no_sequence(each)
-    given = [each if isinstance(each, Tensor) else np.asarray(each) for each in sequence]
+        if not isinstance(each, Tensor):
+            check_no_sequence(each)
+            each = np.asarray(each)
+        given.append(each)
     if out is not None:
         check_tensor("out", out, written=True)
         if dtype is not None:
@@ -259,6 +262,8 @@ def tensors_of(
     np.can_cast(first.dtype, first.dtype, casting)  # raises for an unknown rule
     rules = {casting} | ({"safe"} if dtype is None and out is None else set())
     for number, each in enumerate(given):
+        if each.dtype is first.dtype:
+            continue
         castable = not isinstance(each, Tensor) and all(
             np.can_cast(each.dtype, first.dtype, cast("Any", rule)) for rule in rules
         )

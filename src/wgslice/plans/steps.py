@@ -108,6 +108,12 @@ class BufferCopies:
         """Byte offsets of each row on both sides, of shape `(rows, 2)`."""
         return np.stack([self.source.places(), self.target.places()], axis=-1)
 
+    @cached_property
+    def pairs(self) -> list[list[int]]:
+        """The offsets of each row as integers."""
+        found: list[list[int]] = self.offsets.tolist()
+        return found
+
     @property
     def name(self) -> str:
         """The name in a summary."""

@@ -211,7 +211,7 @@ class WebGPU:
         """
         (read, read_base), (written, written_base) = sides
         source, target = handle_of(read), handle_of(written)
-        for read_offset, written_offset in copies.offsets.tolist():
+        for read_offset, written_offset in copies.pairs:
             encoder.copy_buffer_to_buffer(
                 source, read_base + read_offset, target, written_base + written_offset, copies.nbytes
             )

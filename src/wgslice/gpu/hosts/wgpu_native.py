@@ -171,7 +171,7 @@ class WgpuNative(WebGPU):
         (read, read_base), (written, written_base) = sides
         nbytes, recording = copies.nbytes, encoder._internal
         source, target = handle_of(read)._internal, handle_of(written)._internal
-        for read_offset, written_offset in copies.offsets.tolist():
+        for read_offset, written_offset in copies.pairs:
             copy(recording, source, read_base + read_offset, target, written_base + written_offset, nbytes)
             copy = unchecked
 
