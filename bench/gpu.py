@@ -34,9 +34,8 @@ from bench.report import RESULTS, about, file_name, geometric_mean, results_json
 from bench.rivals.ours import describe, device
 from bench.schedule import Schedule, contest, say_what_is_left, scheduled
 from bench.worker import explain
-from wgslice.calibration.measure import measure_constants
 from wgslice.calibration.store import processor
-from wgslice.calibration.tune import calibrated_profile, recorded, summary
+from wgslice.calibration.tune import calibrated_profile, measured, summary
 from wgslice.calibration.verdict import verdict
 from wgslice.doctor.report import examine
 from wgslice.gpu.device import shipped_profile
@@ -134,7 +133,7 @@ def run_doctor(run: Run) -> dict[str, Any]:
 
 def run_tune(run: Run) -> dict[str, Any]:
     """Measure cost parameters, without keeping them, and state their effect on typical slices."""
-    record = recorded(device.adapter, lambda: measure_constants(device, lambda _, __: None))
+    record = measured(device, lambda _, __: None)
     run.console.print(summary(device.adapter, record, table=True), highlight=False, markup=False)
     shipped, tuned = shipped_profile(device.adapter), calibrated_profile(device.adapter, record)
     return {"tune": {**record.as_json(), "verdict": str(verdict(shipped, tuned))}}

@@ -20,8 +20,7 @@ from bench.report import MEBIBYTE, RESULTS, about, geometric_mean, keep, stem_of
 from bench.rivals.ours import describe, device
 from bench.schedule import Schedule
 from bench.tasks import MANY_WINDOWS, Task
-from wgslice.calibration.measure import measure_constants
-from wgslice.calibration.tune import calibrated_profile, recorded
+from wgslice.calibration.tune import calibrated_profile, measured
 from wgslice.gpu.device import shipped_profile
 from wgslice.gpu.protocols import Place
 from wgslice.gpu.recording import Recorder
@@ -78,7 +77,7 @@ def run_regret(console: Console, arguments: Namespace) -> None:
     with Schedule(console, 1 + len(cases), arguments.budget) as schedule:
         schedule.begin("cost model of this adapter")
         adapter = device.adapter
-        tuned = recorded(adapter, lambda: measure_constants(device, lambda _, __: None))
+        tuned = measured(device, lambda _, __: None)
         models = {
             "shipped": shipped_profile(adapter).costs,
             "tuned": calibrated_profile(adapter, tuned).costs,

@@ -34,7 +34,7 @@ if os.environ.get("WGSLICE_TEST_HOST") == "dawn":  # before anything imports wgp
     sys.modules["wgpu.backends.wgpu_native._api"] = _api
 
 from expected import host_in_test, row_of, rows_of
-from helpers import ADAPTERS, LARGE_PACKAGES, MEASURED, adapter_id
+from helpers import ADAPTERS, FACTORS, LARGE_PACKAGES, MEASURED, adapter_id
 from hypothesis import HealthCheck, settings
 from running import MODULE_OF, Compile, Limit, by_step, recording
 
@@ -42,6 +42,7 @@ import wgslice as wg
 from wgslice.calibration.store import folder
 from wgslice.gpu.hosts.webgpu import WebGPU
 from wgslice.plans.kernels import Kernel
+from wgslice.plans.profiles import CostClass
 
 collect_ignore = ["suites"]  # their tests run in the environment of `run suites` only
 
@@ -172,24 +173,30 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for variable in CACHE_VARIABLES:
         monkeypatch.setenv(variable, str(tmp_path))
     monkeypatch.setattr("wgslice.calibration.store.said", set())
-    monkeypatch.setattr("wgslice.calibration.tune.compared", {})
     assert folder().is_relative_to(tmp_path)
     return folder()
 
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[wg.Device]:
-    """The devices that `tune` measured, in no time; what is found is MEASURED."""
+    """The devices that `tune` measured, in no time; what is found is MEASURED and FACTORS."""
     devices = []
 
     def measure(device: wg.Device, report: Callable[[float, str], None]) -> dict[str, float]:
-        report(0, "compilation")
+        report(0, "large dispatch")
         devices.append(device)
         report(0.5, "one copy")
         report(1, "")
         return MEASURED
 
+    def measure_factors(_: wg.Device, constants: object, report: Any) -> dict[CostClass, float]:
+        assert constants is MEASURED
+        report(0.5, "kernel rows")
+        report(1, "")
+        return FACTORS
+
     monkeypatch.setattr("wgslice.calibration.tune.measure_constants", measure)
+    monkeypatch.setattr("wgslice.calibration.tune.measure_factors", measure_factors)
     return devices
 
 

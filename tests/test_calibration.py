@@ -1,4 +1,4 @@
-"""Constants of a machine: compared when a device is made, tuned on request, kept in files, and planned by."""
+"""The cost model of a machine: measured on request only, kept in files, and planned by."""
 
 from __future__ import annotations
 
@@ -9,25 +9,19 @@ import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pytest
-from helpers import MEASURED, in_threads
-from planning import buffer_copies_of, costing, only_dispatch
+from helpers import FACTORS, MEASURED, in_threads
 
 import wgslice as wg
 from wgslice.calibration import tune
 from wgslice.calibration.measure import (
-    COMPARED,
-    COMPARED_NBYTES,
     CONSTANTS,
-    MANY_COPIES,
-    ROW_NBYTES,
-    compare_constants,
+    best_seconds,
+    buffer_copies,
     constants_of,
-    measure_constants,
     with_constants,
 )
 from wgslice.calibration.store import (
@@ -40,13 +34,14 @@ from wgslice.calibration.store import (
     name_in,
     processor,
     read_record,
+    write_json,
 )
 from wgslice.plans.profiles import CPU, GPU, Profile
 
 ADAPTER = wg.Adapter("Voodoo (tm) 5", "Vulkan", "CPU", "Mesa 99")
 MACHINE = Machine.of(ADAPTER)
 DATE = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
-RECORD = Record(MACHINE, MEASURED, DATE, 12.34)
+RECORD = Record(MACHINE, MEASURED, DATE, 12.34, factors=FACTORS)
 X = np.arange(600 * 1000, dtype=np.uint32).reshape(600, 1000)  # 2.4 MB
 ROWS = np.s_[1:, 1:]  # by a buffer copy per row, or by a kernel
 
@@ -75,72 +70,28 @@ def test_all_constants_replace_those_of_the_cost_model(profile: Profile) -> None
     assert constants_of(scaled) == pytest.approx(MEASURED)
     shipped = profile.costs.origin.removesuffix(", uncalibrated")
     assert scaled.costs.origin == f"{shipped}, scaled to what `wgslice tune` measured on 2026-02-03"
-    factor = MEASURED["shader_bytes_per_s"] / constants_of(profile)["shader_bytes_per_s"]
-    for name, work in scaled.costs.classes.items():
-        assert work.bytes_per_s == pytest.approx(profile.costs.classes[name].bytes_per_s * factor)
-        assert work.invocation_s == pytest.approx(profile.costs.classes[name].invocation_s / factor)
+    bandwidth = MEASURED["copy_bytes_per_s"] / profile.costs.copy_bytes_per_s
+    assert scaled.costs.clear_bytes_per_s == pytest.approx(profile.costs.clear_bytes_per_s * bandwidth)
 
 
 def test_every_constant_has_its_unit_in_its_name() -> None:
     assert all(name.endswith("_s") for name in CONSTANTS)
-    assert set(COMPARED) < set(CONSTANTS)
-
-
-@pytest.mark.parametrize("name", COMPARED)
-@pytest.mark.parametrize(
-    ("factor", "taken"), [(2.99, False), (3.01, True), (1 / 2.99, False), (1 / 3.01, True)]
-)
-def test_a_compared_constant_counts_beyond_a_factor_of_three(name: str, factor: float, taken: bool) -> None:
-    known = constants_of(CPU)
-    measured = {each: known[each] * (factor if each == name else 1.5) for each in COMPARED}
-    found = with_constants(CPU, measured, "2026-02-03")
-    assert (found is not CPU) == taken
-    expected = known | ({name: measured[name]} if taken else {})
-    assert constants_of(found) == pytest.approx(expected)
-    shipped = CPU.costs.origin.removesuffix(", uncalibrated")
-    said = f"{shipped}, on this machine {CONSTANTS[name][0]} x {factor:.2g}"
-    assert found.costs.origin == (said if taken else CPU.costs.origin)
-
-
-def test_a_model_of_shaders_five_times_slower_is_brought_back() -> None:
-    works = CPU.costs.classes.items()
-    slower = {str(name): (5 * work.invocation_s, work.bytes_per_s / 5) for name, work in works}
-    distorted = costing(CPU, slower, dispatch_s=CPU.costs.dispatch_s)
-    known = constants_of(CPU)
-    found = with_constants(distorted, {name: known[name] for name in COMPARED}, "2026-02-03")
-    for name, work in found.costs.classes.items():
-        assert work.bytes_per_s == pytest.approx(CPU.costs.classes[name].bytes_per_s)
-        assert work.invocation_s == pytest.approx(CPU.costs.classes[name].invocation_s)
 
 
 # devices
 
 
-@pytest.fixture
-def comparing(device: wg.Device, kept: Path, monkeypatch: pytest.MonkeyPatch) -> Comparing:
-    if not device.adapter.software:
-        pytest.skip("GPUs are not measured unless that is asked for")
-    return Comparing(device, monkeypatch)
+def test_making_a_device_times_and_submits_nothing(
+    device: wg.Device, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a new device is measured")
 
-
-class Comparing:
-    """Comparisons that find what a test says, as factors of the shipped constants."""
-
-    def __init__(self, device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.adapter = device.adapter
-        self.count = 0
-        self.factors = dict.fromkeys(COMPARED, 1.0)
-        with monkeypatch.context() as patch:
-            patch.setenv("WGSLICE_PROFILE", "shipped")
-            self.shipped = constants_of(self.device().limits.profile)
-        monkeypatch.setattr("wgslice.calibration.tune.compare_constants", self.compare)
-
-    def compare(self, _: wg.Device) -> dict[str, float]:
-        self.count += 1
-        return {name: self.shipped[name] * factor for name, factor in self.factors.items()}
-
-    def device(self) -> wg.Device:
-        return wg.Device.request(self.adapter)
+    monkeypatch.setattr("wgslice.calibration.measure.seconds", refuse)
+    monkeypatch.setattr(wg.Device, "submit", refuse)
+    made = wg.Device.request(device.adapter)
+    assert made.limits.profile == tune.calibrated_profile(device.adapter, None)
+    assert not kept.exists()
 
 
 @pytest.mark.parametrize("key", [ROWS, np.s_[:, ::-2], np.s_[:5, :7], np.s_[2:]], ids=str)
@@ -148,12 +99,7 @@ def test_the_explained_steps_are_the_objects_that_run(
     device: wg.Device, kept: Path, recorded: list[wg.Plan], key: Any
 ) -> None:
     """On a new device in the default configuration, from its first copy on, and on another one like it."""
-    adapter = device.adapter
-    devices = (
-        wg.Device.request(adapter) for _ in range(50)
-    )  # a comparison on a busy machine may say nothing
-    made = next(each for each in devices if not adapter.software or tune.kept_record(adapter))
-    other = wg.Device.request(adapter)
+    made, other = (wg.Device.request(device.adapter) for _ in range(2))
     x = wg.asarray(X, device=made)
     explained = wg.explain(x[key])
     recorded.clear()
@@ -161,69 +107,6 @@ def test_the_explained_steps_are_the_objects_that_run(
         x[key].copy()
     assert [plan.steps for plan in recorded] == [explained.steps] * 2
     assert str(wg.explain(wg.asarray(X, device=other)[key])) == str(explained)
-
-
-@pytest.mark.every_adapter
-def test_a_comparison_finds_possible_constants(device: wg.Device) -> None:
-    found = next(filter(None, (compare_constants(device) for _ in range(50))))  # a busy machine gives none
-    assert found.keys() == set(COMPARED)
-    assert 1e-9 < found["copy_s"] < 1e-2
-    assert 1e6 < found["shader_bytes_per_s"] < 1e13
-
-
-@pytest.mark.parametrize("vanishing", ["buffer copies", "dispatches"])
-def test_a_comparison_without_difference_finds_no_factor(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, vanishing: str
-) -> None:
-    def seconds(_: wg.Device, plan: wg.Plan, *__: object) -> float:
-        copies = sum(step.source.size for step in buffer_copies_of(plan))
-        if (vanishing == "buffer copies") == bool(copies):
-            return 1e-3
-        return 1e-6 * (copies or max(only_dispatch(plan).share.workgroups))
-
-    monkeypatch.setattr("wgslice.calibration.measure.seconds", seconds)
-    assert compare_constants(device) == {}
-
-
-def test_a_coarse_clock_finds_no_copy_that_takes_no_time(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("wgslice.calibration.measure.perf_counter", lambda: perf_counter() // 1e-4 * 1e-4)
-    monkeypatch.setattr("wgslice.calibration.measure.TUNED_ROUNDS", 3)
-    assert measure_constants(device, lambda *_: None)["copy_s"] > 1e-9
-    assert compare_constants(device) == {}
-
-
-@pytest.mark.parametrize("name", COMPARED)
-@pytest.mark.parametrize(
-    ("found", "taken"),
-    [
-        ([1.5], 1.5),  # which is not beyond the factor, and not measured again
-        ([0.1, 0.9], 0.9),
-        ([0.1, 0.2], 0.2),
-        ([9.0, 5.0], 5.0),
-        ([0.1, 9.0], 1.0),
-    ],
-    ids=str,
-)
-def test_a_constant_differs_if_two_measurements_agree(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, name: str, found: list[float], taken: float
-) -> None:
-    known, left = constants_of(device.limits.profile), list(found)
-
-    def measure(*_: object, **__: object) -> dict[str, float]:
-        """Seconds from which the known constants follow, but for the one that differs."""
-        constants = known | {name: known[name] * left.pop(0)}
-        copies_s = (MANY_COPIES - 1) * constants["copy_s"]
-        dispatch_s = (COMPARED_NBYTES - ROW_NBYTES) / constants["shader_bytes_per_s"]
-        short_s = {"one copy": 1e-3, "small dispatch": 1e-3, "large copy": 1.0}
-        return {**short_s, "many copies": 1e-3 + copies_s, "large dispatch": 1e-3 + dispatch_s}
-
-    monkeypatch.setattr("wgslice.calibration.measure.measure", measure)
-    monkeypatch.setattr("wgslice.calibration.measure.tick_s", lambda: 1e-7)  # a browser's makes no comparison
-    expected = {each: known[each] * (taken if each == name else 1) for each in COMPARED}
-    assert compare_constants(device) == pytest.approx(expected)
-    assert not left
 
 
 @pytest.mark.parametrize(
@@ -235,98 +118,36 @@ def test_a_constant_differs_if_two_measurements_agree(
         ({"copy_s": 1e4, "shader_bytes_per_s": 1e4}, False),
     ],
 )
-def test_plans_choose_by_what_a_comparison_found(
-    comparing: Comparing, factors: dict[str, float], copied: bool
+def test_a_new_device_plans_by_what_is_kept(
+    device: wg.Device, kept: Path, factors: dict[str, float], copied: bool
 ) -> None:
-    comparing.factors = factors
-    device = comparing.device()
-    assert by_buffer_copies(device) == copied
-    plan = str(wg.explain(wg.asarray(X, device=device)[ROWS]))
-    labels = [CONSTANTS[name][0] for name, factor in factors.items() if factor != 1.0]
-    assert ", on this machine " in plan
-    assert all(f"{label} x " in plan for label in labels)
+    known = constants_of(tune.calibrated_profile(device.adapter, None))
+    keep(record_of(device, {name: value * factors.get(name, 1.0) for name, value in known.items()}))
+    made = wg.Device.request(device.adapter)
+    assert by_buffer_copies(made) == copied
+    plan = str(wg.explain(wg.asarray(X, device=made)[ROWS]))
+    assert "scaled to what `wgslice tune` measured on 2026-02-03" in plan
 
 
-@pytest.mark.parametrize("limit", [{"binding_nbytes": 2**19}, {"workgroups": 4}], ids=str)
-def test_small_limits_leave_the_shipped_cost_model(
-    device: wg.Device, comparing: Comparing, kept: Path, monkeypatch: pytest.MonkeyPatch, limit: Any
+def test_a_coarse_clock_times_as_many_submissions_as_it_takes(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wgslice.calibration.tune.compare_constants", compare_constants)
-    limits = replace(device.limits, **limit)
-    monkeypatch.setattr(device, "limits", limits)
-    tune.calibrate(device)
-    assert device.limits is limits
-    assert tune.compared == {}
-    assert not list(kept.glob("*.json"))
+    """Of 30 us each, by a clock that ticks every 100 us and takes 1 us to read."""
+    now = 0.0
 
+    def clock() -> float:
+        nonlocal now
+        now += 1e-6
+        return now // 1e-4 * 1e-4
 
-def test_a_machine_is_compared_once(comparing: Comparing, kept: Path) -> None:
-    comparing.factors["shader_bytes_per_s"] = 0.1
-    plans = {str(wg.explain(wg.asarray(X, device=comparing.device())[ROWS])) for _ in range(3)}
-    assert comparing.count == 1
-    assert len(plans) == 1
-    tune.compared.clear()  # as in another process
-    assert str(wg.explain(wg.asarray(X, device=comparing.device())[ROWS])) in plans
-    assert comparing.count == 1
-    (path,) = kept.iterdir()
-    assert path.name.endswith("-compared.json")
+    def submit(_: object) -> None:
+        nonlocal now
+        now += 30e-6
 
-
-def test_without_a_cache_folder_a_process_compares_once(
-    comparing: Comparing, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "platformdirs", None)
-    assert comparing.device().limits.profile == comparing.device().limits.profile
-    assert comparing.count == 1
-    assert capsys.readouterr().err == ""
-
-
-def test_a_bad_file_of_a_comparison_is_replaced(
-    comparing: Comparing, kept: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    comparing.device()
-    (path,) = kept.iterdir()
-    right = path.read_bytes()
-    for text in (right[:-30], b"", right.replace(b'"wgslice": "', b'"wgslice": "9.')):
-        path.write_bytes(text)
-        tune.compared.clear()
-        comparing.device()
-        assert json.loads(path.read_bytes())["constants"] == json.loads(right)["constants"]
-    assert comparing.count == 4
-    assert capsys.readouterr().err == ""
-
-
-@pytest.mark.parametrize("value", ["shipped", "a file"])
-def test_a_variable_switches_comparisons_off(
-    comparing: Comparing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
-) -> None:
-    named = tmp_path / "named.json"
-    named.write_text(json.dumps(Record(Machine.of(comparing.adapter), MEASURED, DATE, 1).as_json()))
-    monkeypatch.setenv("WGSLICE_PROFILE", value if value == "shipped" else str(named))
-    costs = comparing.device().limits.profile.costs
-    assert comparing.count == 0
-    assert costs.copy_s == (1.0 if value == "a file" else comparing.shipped["copy_s"])
-
-
-def test_a_gpu_is_not_compared(
-    comparing: Comparing, device: wg.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(device, "adapter", replace(device.adapter, kind="DiscreteGPU"))
-    tune.calibrate(device)
-    assert comparing.count == 0
-
-
-def test_the_tuning_cache_is_preferred_to_a_comparison(comparing: Comparing, device: wg.Device) -> None:
-    keep(record_of(device))
-    assert comparing.device().limits.profile.costs.copy_s == 1.0
-    assert comparing.count == 0
-
-
-def test_threads_that_make_devices_compare_once(comparing: Comparing) -> None:
-    made: list[wg.Device] = []
-    in_threads(lambda _: made.append(comparing.device()))
-    assert len({device.limits.profile.costs.origin for device in made}) == 1
-    assert comparing.count == 1
+    monkeypatch.setattr("wgslice.calibration.measure.perf_counter", clock)
+    monkeypatch.setattr("wgslice.calibration.measure.Recorder.submit", submit)
+    (found,) = best_seconds(device, [[buffer_copies(256, 1)]], 256, 1, lambda *_: None)
+    assert found == pytest.approx(31e-6, rel=0.02)
 
 
 SLICED = """
@@ -340,7 +161,7 @@ for _ in range(2):
 
 
 def sliced(device: wg.Device, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Slices on two devices of a new process, whose results are compared."""
+    """Slices on two devices of a new process, which checks their elements."""
     code = SLICED.format(name=str(device.adapter))
     command = [sys.executable, "-W", "error", "-c", code]
     return subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=True)
@@ -395,10 +216,10 @@ DEFECTS = {
     "prose": (b"hello", "Expecting value: "),
     "a list": (b"[1, 2]", ILL_FORMED),
     "brackets": (b"[" * 200_000, ILL_FORMED),
-    "nothing in it": (b"{}", "its format is None, not 'wgslice constants 1'"),
+    "nothing in it": (b"{}", "its format is None, not 'wgslice constants 2'"),
     "an old format": (
-        changed("format", "wgslice costs 1"),
-        "its format is 'wgslice costs 1', not 'wgslice constants 1'",
+        changed("format", "wgslice constants 1"),
+        "its format is 'wgslice constants 1', not 'wgslice constants 2'",
     ),
     "another wgslice": (changed("wgslice", "9.9"), "its wgslice is '9.9', not"),
     "no date": (changed("date"), ILL_FORMED),
@@ -414,10 +235,15 @@ DEFECTS = {
     "a constant beyond counting": (changed("constants/copy_s", 10**400), ILL_FORMED),
     "one constant less": (changed("constants/copy_s"), "its constants are submission_s, dispatch_s, "),
     "one constant more": (changed("constants/luck", 1.0), "its constants are submission_s, dispatch_s, "),
-    "negative": (changed("constants/copy_s", -1.0), "constants.copy_s = -1.0 is not positive and finite"),
-    "zero": (changed("constants/dispatch_s", 0), "constants.dispatch_s = 0.0 is not positive and finite"),
-    "NaN": (changed("constants/copy_s", float("nan")), "constants.copy_s = nan is not positive"),
-    "infinite": (changed("constants/copy_s", float("inf")), "constants.copy_s = inf is not positive"),
+    "negative": (changed("constants/copy_s", -1.0), "copy_s = -1.0 is not positive and finite"),
+    "zero": (changed("constants/dispatch_s", 0), "dispatch_s = 0.0 is not positive and finite"),
+    "NaN": (changed("constants/copy_s", float("nan")), "copy_s = nan is not positive"),
+    "infinite": (changed("constants/copy_s", float("inf")), "copy_s = inf is not positive"),
+    "no factors": (changed("factors"), ILL_FORMED),
+    "a list of factors": (changed("factors", [1]), ILL_FORMED),
+    "a factor of zero": (changed("factors/slice1 4", 0), "slice1 4 = 0.0 is not positive and finite"),
+    "a factor of no kernel": (changed("factors/luck 4", 2.0), "'luck' is not a valid Kernel"),
+    "a factor of no width": (changed("factors/slice1 wide", 2.0), "invalid literal for int()"),
     "another adapter": (changed("machine/adapter", "GeForce"), "its adapter is 'GeForce', not 'Voodoo"),
     "another backend": (changed("machine/backend", "OpenGL"), "its backend is 'OpenGL', not 'Vulkan'"),
     "another driver": (changed("machine/driver", "Mesa 98"), "its driver is 'Mesa 98', not 'Mesa 99'"),
@@ -450,19 +276,13 @@ def test_a_part_of_a_file_is_not_read_as_the_whole() -> None:
             read_record(text[:stop], MACHINE)
 
 
-def test_each_machine_and_kind_of_record_has_a_file(kept: Path) -> None:
+def test_each_machine_has_a_file(kept: Path) -> None:
     fields = {"adapter": "GeForce", "backend": "OpenGL", "driver": "Mesa 98", "processor": "Z80"}
     machines = [MACHINE, replace(MACHINE, cores=4000)]
     machines += [replace(MACHINE, **{name: value}) for name, value in fields.items()]  # type: ignore[arg-type]  # no cores
-    compared = {name: MEASURED[name] for name in COMPARED}
-    paths = {
-        keep(Record(machine, constants, DATE, 1))
-        for machine in machines
-        for constants in (MEASURED, compared)
-    }
-    assert len(paths) == 2 * len(machines) == len(list(kept.iterdir()))
+    paths = {keep(replace(RECORD, machine=machine)) for machine in machines}
+    assert len(paths) == len(machines) == len(list(kept.iterdir()))
     assert {path.parent for path in paths} == {kept}
-    assert find(MACHINE, compared=True) == Record(MACHINE, compared, DATE, 1)
     long = replace(MACHINE, adapter="a/b\\c:*?\n" * 100)
     assert keep(replace(RECORD, machine=long)).parent == kept
 
@@ -515,7 +335,7 @@ with written_whole(Path(sys.argv[1])) as part:
 def test_concurrent_writers_leave_one_whole_record(kept: Path) -> None:
     records = [replace(RECORD, seconds=float(number)) for number in range(8)]
     seen: list[Record | None] = []
-    path = kept / MACHINE.file_name(compared=False)
+    path = MACHINE.path()
 
     def write(number: int) -> None:
         for _ in range(20):
@@ -529,7 +349,7 @@ def test_concurrent_writers_leave_one_whole_record(kept: Path) -> None:
 
 
 def test_an_unreadable_file_is_reported(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = kept / MACHINE.file_name(compared=False)
+    path = MACHINE.path()
     path.mkdir(parents=True)
     assert find(MACHINE) is None
     ignored = f"{path} is ignored, the shipped cost model is used: it cannot be read: "
@@ -546,14 +366,14 @@ def test_a_missing_cache_folder_is_silent(
 
     kept.parent.parent.mkdir(exist_ok=True)
     kept.parent.write_text("no folder")
-    assert find(MACHINE) is find(MACHINE, compared=True) is None
+    assert find(MACHINE) is None
     with monkeypatch.context() as patched:
         patched.setattr("platformdirs.user_cache_path", homeless)
-        assert find(MACHINE) is find(MACHINE, compared=True) is None
+        assert find(MACHINE) is None
         with pytest.raises(OSError, match="no cache folder to keep constants in: could not determine"):
             folder()
     monkeypatch.setitem(sys.modules, "platformdirs", None)
-    assert find(MACHINE) is find(MACHINE, compared=True) is None
+    assert find(MACHINE) is None
     with pytest.raises(OSError, match="pip install platformdirs"):
         folder()
     assert capsys.readouterr().err == ""
@@ -579,12 +399,11 @@ def test_the_environment_names_a_file_or_none(
 
 def test_forgotten_records_are_gone(kept: Path) -> None:
     other = replace(RECORD, machine=replace(MACHINE, driver="Mesa 98"))
-    compared = replace(RECORD, constants=dict.fromkeys(COMPARED, 1.0))
-    paths = [keep(RECORD), keep(compared), keep(other)]
+    paths = [keep(RECORD), keep(other), write_json(MACHINE.path("-unchecked"), {})]
     (kept / "notes.txt").write_text("not ours")
-    assert forget(other.machine) == paths[2:]
+    assert forget(other.machine) == paths[1:2]
     assert find(MACHINE) is not None
-    assert forget() == sorted(paths[:2])
+    assert forget() == sorted([paths[0], paths[2]])
     assert find(MACHINE) is None
     assert forget() == []
     assert [path.name for path in kept.iterdir()] == ["notes.txt"]

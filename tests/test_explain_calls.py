@@ -458,7 +458,7 @@ def test_nothing_is_kept_of_the_arguments(device: wg.Device) -> None:
     assert all(str(each) for each in explanations)
 
 
-def test_a_device_made_by_an_explained_call_is_compared(device: wg.Device) -> None:
+def test_an_explained_call_makes_devices_as_any_other(device: wg.Device) -> None:
     made: list[wg.Device] = []
     wg.explain(lambda: made.append(wg.Device.request(device.adapter)))
     assert str(made[0].limits.profile.costs.classes) == str(

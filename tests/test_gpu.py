@@ -52,6 +52,7 @@ def test_copies_and_permutes_have_every_size_and_width() -> None:
     assert all(60 << 20 <= case.nbytes <= 64 << 20 and case.work.permuted for case in PERMUTES)
 
 
+@pytest.mark.usefixtures("measured")
 @pytest.mark.parametrize(("failing", "status"), [("", 0), ("def test_wrong(): assert False", 1)])
 def test_a_run_keeps_each_part_and_fails_with_a_test(
     monkeypatch: pytest.MonkeyPatch,

@@ -163,14 +163,14 @@ import wgslice.calibration.tune as tune
 folder = Path(sys.argv[1])
 os.environ["XDG_CACHE_HOME"] = str(folder)
 tune.measure_constants = lambda device, report: json.loads(sys.argv[2])
+tune.measure_factors = lambda device, constants, report: {}
 target = folder / "wgslice" / "costs"
 def write():
     wg.tune(sys.argv[3])
 def content():
     tuned = json.loads(sys.argv[2])
     found = [json.loads(path.read_text())["constants"] for path in target.iterdir() if path.suffix == ".json"]
-    compared = [each for each in found if each.keys() < tuned.keys()]  # written when the device was made
-    return ["new" if each == tuned else "wrong" for each in found if each not in compared] or None
+    return ["new" if each == tuned else "wrong" for each in found] or None
 begin = None
 """
 

@@ -278,6 +278,9 @@ def test_an_import_loads_numpy_and_little_else() -> None:
 
 WALK = """
 import sys, numpy, wgslice as wg
+from wgslice.plans.kernels import Kernel
+from wgslice.shaders import kernel_module
+modules = [kernel_module(kernel) for kernel in Kernel]  # linked, as in a wheel
 x, files = wg.asarray(numpy.arange(60, dtype=sys.argv[1]).reshape(5, 12)), set()
 sys.settrace(lambda frame, event, argument: files.add(frame.f_code.co_filename))
 found = x[1:3, ::-2].numpy()

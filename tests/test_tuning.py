@@ -1,4 +1,4 @@
-"""`tune` and `wgslice tune`: five constants are measured, planned by, kept, shown and forgotten."""
+"""`tune` and `wgslice tune`: a machine is measured, planned by, kept, shown and forgotten."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import MEASURED, on_one_adapter
+from helpers import FACTORS, MEASURED, on_one_adapter
 
 import wgslice as wg
-from wgslice.calibration import tune
 from wgslice.calibration.measure import CONSTANTS, measure_constants
 from wgslice.cli import main
 from wgslice.doctor.selftest import KernelTest
@@ -56,14 +55,17 @@ def test_a_tuning_prints_its_file_and_ends_in_a_verdict(
     shown: list[tuple[float, str]] = []
     made = wg.Device.request(device.adapter)
     tuning = wg.tune(made, progress=lambda done, what: shown.append((done, what)))
-    assert shown == [(0, "compilation"), (0.5, "one copy"), (1, "")]
+    parts = [(0, "large dispatch"), (0.05, "one copy"), (0.1, ""), (0.55, "kernel rows"), (1, "")]
+    assert [what for _, what in shown] == [what for _, what in parts]
+    assert [done for done, _ in shown] == pytest.approx([done for done, _ in parts])
     assert tuning.device is made
-    assert tuning.record.constants == MEASURED
+    assert (tuning.record.constants, tuning.record.factors) == (MEASURED, FACTORS)
     assert 0 <= tuning.seconds < 60
     lines = str(tuning).splitlines()
     assert f"stored in   {tuning.path}" in lines
     assert f"cost model  {tuning.costs.origin}" in lines
-    assert re.fullmatch(r"[1-9]\d of 90 typical slices now use another strategy; .*x faster", lines[-1])
+    assert "kernels     2 cost classes measured, at 0.25 to 4.00 times the shipped seconds" in lines
+    assert re.fullmatch(r"[1-9]\d of 168 typical slices now use another strategy; .*x faster", lines[-1])
     assert repr(tuning).startswith(f"Tuning({made}, 5 constants, ")
     with pytest.raises(TypeError, match="tune: device is of type int: must be a Device"):
         wg.tune(7)  # type: ignore[arg-type]  # which is what is refused
@@ -122,7 +124,7 @@ def test_the_command_measures_keeps_shows_and_forgets(
     assert measured == []
     assert main(["tune", *tuned]) == 0
     printed = capsys.readouterr()
-    (path,) = (path for path in kept.glob("*.json") if "compared" not in path.name)
+    (path,) = kept.glob("*.json")
     assert f"stored in   {path}" in printed.out
     assert printed.err == ""  # no bar where the output is no terminal
     assert main(["tune", "--show", *tuned]) == 0
@@ -132,7 +134,6 @@ def test_the_command_measures_keeps_shows_and_forgets(
     assert f"removed: {path}\n" in capsys.readouterr().out
     assert main(["tune", "--forget"]) == 0
     assert capsys.readouterr().out == "nothing was stored\n"
-    tune.compared.clear()  # as in another process
     assert main(["tune", "--show", *tuned]) == 0
     assert "`wgslice tune` measures it" in capsys.readouterr().out
 
@@ -218,7 +219,7 @@ def test_the_command_names_what_to_install(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert main(["tune", "--json", *tuned]) == 0  # without rich
     printed = capsys.readouterr()
-    assert "50% one copy" in printed.err
+    assert "55% kernel rows" in printed.err
     json.loads(printed.out)
 
 
@@ -271,9 +272,8 @@ def test_a_slow_measurement_keeps_what_a_quick_one_wrote(
 
     failed = [KernelTest("slice1", 2, 1, "a wrong byte"), KernelTest("rows", 2, 0, "")]
     monkeypatch.setattr("wgslice.doctor.selftest.run", lambda *_: measured_as("selftest", failed))
-    monkeypatch.setattr(
-        "wgslice.calibration.tune.measure_constants", lambda *_: measured_as("tune", MEASURED)
-    )
+    monkeypatch.setattr("wgslice.calibration.tune.measure_constants", lambda *_: MEASURED)
+    monkeypatch.setattr("wgslice.calibration.tune.measure_factors", lambda *_: measured_as("tune", FACTORS))
     writers[slow](fresh)
     assert len(measuring) == 2
     assert [kernel.value for kernel in fresh.limits.disabled] == ["slice1"]

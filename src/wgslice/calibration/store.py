@@ -1,4 +1,4 @@
-"""Keep measured constants in files of the user's cache folder, one per machine and kind of measurement."""
+"""Keep what `tune` measured in files of the user's cache folder, one per machine."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any
 
-from wgslice.calibration.measure import COMPARED, CONSTANTS
+from wgslice.calibration.measure import CONSTANTS
 from wgslice.gpu.adapter import Adapter
+from wgslice.plans.profiles import CostClass
 from wgslice.version import VERSION
 from wgslice.whole_files import written_whole
 
 VARIABLE = "WGSLICE_PROFILE"  # names a file to read instead of the cache folder's, or is SHIPPED
 SHIPPED = "shipped"
 
-FORMAT = "wgslice constants 1"
+FORMAT = "wgslice constants 2"
 MAX_CHARACTERS = 80  # of a file's name, before the hash
 
 said: set[Path] = set()  # files whose defect was printed in this process
@@ -53,9 +54,9 @@ class Machine:
         words = re.sub(r"[^a-z0-9]+", "-", f"{self.adapter} via {self.backend}".lower()).strip("-")
         return f"{words[:MAX_CHARACTERS]}-{sha256(repr(self).encode()).hexdigest()[:12]}"
 
-    def file_name(self, *, compared: bool) -> str:
-        """The name of the file that keeps a comparison, or else all constants."""
-        return f"{self.file_stem}{'-compared' * compared}.json"
+    def path(self, suffix: str = "") -> Path:
+        """Return the file that keeps what `tune` measured, or another; raises OSError without a folder."""
+        return folder() / f"{self.file_stem}{suffix}.json"
 
 
 @cache
@@ -91,13 +92,14 @@ def name_in(information: Path) -> str:
 
 @dataclass(frozen=True)
 class Record:
-    """Constants, the machine they were measured on, when, and how long that took."""
+    """Constants, factors of cost classes, the machine they were measured on, when, and how long that took."""
 
     machine: Machine
-    constants: dict[str, float]  # by the names of CONSTANTS, or of COMPARED
+    constants: dict[str, float]  # by the names of CONSTANTS
     date: datetime
     seconds: float
     path: Path | None = field(default=None, compare=False)  # the file that keeps it
+    factors: dict[CostClass, float] = field(default_factory=dict)  # measured seconds over the shipped ones
 
     def as_json(self) -> dict[str, Any]:
         """Return what `read_record` takes back as text; units are in the names."""
@@ -108,6 +110,7 @@ class Record:
             "measured_in_s": self.seconds,
             "machine": asdict(self.machine),
             "constants": self.constants,
+            "factors": {str(name): factor for name, factor in self.factors.items()},
         }
 
 
@@ -119,14 +122,17 @@ def read_record(text: bytes, machine: Machine) -> Record:
         for name, wanted in {"format": FORMAT, "wgslice": VERSION, **asdict(machine)}.items():
             if found.get(name) != wanted:
                 raise ValueError(f"its {name} is {shortened(found.get(name))}, not {wanted!r}")
-        constants = {name: float(value) for name, value in content["constants"].items()}
-        if constants.keys() not in (CONSTANTS.keys(), set(COMPARED)):
+        constants, factors = (
+            {name: float(value) for name, value in content[part].items()} for part in ("constants", "factors")
+        )
+        if constants.keys() != CONSTANTS.keys():
             raise ValueError(f"its constants are {', '.join(constants)}, not {', '.join(CONSTANTS)}")
-        for name, value in constants.items():
+        for name, value in (constants | factors).items():
             if not 0 < value < inf:
-                raise ValueError(f"constants.{name} = {value} is not positive and finite")
+                raise ValueError(f"{name} = {value} is not positive and finite")
+        classes = {CostClass.parsed(name): factor for name, factor in factors.items()}
         date, seconds = datetime.fromisoformat(content["date"]), float(content["measured_in_s"])
-        return Record(machine, constants, date, seconds)
+        return Record(machine, constants, date, seconds, factors=classes)
     except (AttributeError, KeyError, OverflowError, RecursionError, TypeError) as error:
         raise ValueError(f"a field is missing or of another type: {shortened(str(error))}") from None
 
@@ -146,13 +152,13 @@ def folder() -> Path:
         raise OSError(f"there is no cache folder to keep constants in: {error}") from None
 
 
-def find(machine: Machine, *, compared: bool = False) -> Record | None:
-    """Return what `tune` measured on this machine, or a comparison; prints once why a file is not used."""
+def find(machine: Machine) -> Record | None:
+    """Return what `tune` measured on this machine; prints once why a file is not used."""
     named = os.environ.get(VARIABLE)
     if named == SHIPPED:
         return None
     try:
-        path = Path(named) if named else folder() / machine.file_name(compared=compared)
+        path = Path(named) if named else machine.path()
         if not named and not path.exists():
             return None
     except OSError:  # a folder that this user may not read holds nothing of theirs
@@ -163,7 +169,7 @@ def find(machine: Machine, *, compared: bool = False) -> Record | None:
         reason = f"it cannot be read: {error.strerror}"
     except ValueError as error:
         reason = f"it is no record of this machine and version: {error}"
-    if not compared and path not in said:
+    if path not in said:
         said.add(path)
         measuring = "`wgslice tune` measures again, `wgslice tune --forget` removes the file"
         remedy = f"correct or unset {VARIABLE}" if named else measuring
@@ -178,10 +184,14 @@ def say(message: str) -> None:
 
 def keep(record: Record) -> Path:
     """Write a record where devices read it, atomically; raises OSError where it cannot."""
-    path = folder() / record.machine.file_name(compared=record.constants.keys() == set(COMPARED))
+    return write_json(record.machine.path(), record.as_json())
+
+
+def write_json(path: Path, content: dict[str, Any]) -> Path:
+    """Write a file atomically, with its folder; raises OSError where it cannot."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(path) as part:
-        part.write_text(json.dumps(record.as_json(), indent=1) + "\n", "utf-8")
+        part.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
     return path
 
 

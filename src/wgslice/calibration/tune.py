@@ -1,10 +1,8 @@
-"""`tune`, and the cost model of a new device: tuned, corrected by a comparison, or shipped."""
+"""`tune`, and the cost model of a new device: tuned, or shipped."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,20 +11,19 @@ from typing import Any
 
 from wgslice.calibration.measure import (
     CONSTANTS,
-    compare_constants,
+    Report,
     constants_of,
     measure_constants,
+    measure_factors,
     with_constants,
 )
-from wgslice.calibration.store import VARIABLE, Machine, Record, find, keep, say
+from wgslice.calibration.store import Machine, Record, find, keep, say
 from wgslice.calibration.unchecked import has_passed
 from wgslice.calibration.verdict import verdict
-from wgslice.errors import OutOfDeviceMemory, fitted, named
+from wgslice.errors import fitted, named
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device, checked_device, shipped_profile
-from wgslice.gpu.hosts import host_named
 from wgslice.gpu.pipelines import fewest_checks
-from wgslice.gpu.sink import RUNNING, using
 from wgslice.plans.profiles import Costs, Profile
 
 CANNOT_TUNE = (
@@ -34,55 +31,35 @@ CANNOT_TUNE = (
     "use the shipped cost model"
 )
 
-compared: dict[Machine, Record] = {}  # comparisons of this process
+CONSTANTS_SHARE = 0.1  # of the duration of a tuning; the rest is for cost classes
 
 
 def calibrate(device: Device) -> None:
-    """Set the cost model of a new device; compares constants once per machine on a software adapter.
+    """Set the cost model of a new device to the one that `tune` kept; measures nothing.
 
     A GPU whose kernels have passed the self-test without run-time checks goes without them.
     """
     fewest = fewest_checks(device.adapter)
     if fewest < device.pipelines.checks and has_passed(device.adapter):
         device.pipelines.checks = fewest
-    record = kept_record(device.adapter)
-    if record is None and is_compared(device.adapter):
-        # a device made by an explained or captured call is measured as any other
-        with suppress(OutOfDeviceMemory), using(RUNNING):
-            record = recorded(device.adapter, lambda: compare_constants(device))
-        if record is not None and record.constants:
-            compared[record.machine] = record
-            with suppress(OSError):
-                keep(record)
-    if record is not None and record.constants:
+    record = find(Machine.of(device.adapter))
+    if record is not None:
         plan_by(device, record)
 
 
-def is_compared(adapter: Adapter) -> bool:
-    """Whether an adapter's constants are compared with the shipped ones when `tune` has not measured them."""
-    return adapter.software and host_named(adapter.host).can_wait() and not os.environ.get(VARIABLE)
-
-
-def kept_record(adapter: Adapter) -> Record | None:
-    """Return the measurements of an adapter on this machine: all constants, or else a comparison."""
-    machine = Machine.of(adapter)
-    found = find(machine)
-    if found is None and is_compared(adapter):
-        found = find(machine, compared=True) or compared.get(machine)
-    return found
-
-
-def recorded(adapter: Adapter, measure: Callable[[], Mapping[str, float]]) -> Record:
-    """Measure constants, and record the date, the duration and the machine."""
-    date, begun = datetime.now(UTC).replace(microsecond=0), perf_counter()
-    constants = dict(measure())
-    return Record(Machine.of(adapter), constants, date, round(perf_counter() - begun, 3))
+def measured(device: Device, report: Report) -> Record:
+    """Measure constants and cost classes, and record the date, the duration and the machine."""
+    date, begun, share = datetime.now(UTC).replace(microsecond=0), perf_counter(), CONSTANTS_SHARE
+    constants = measure_constants(device, lambda done, what: report(share * done, what))
+    factors = measure_factors(device, constants, lambda done, what: report(share + (1 - share) * done, what))
+    seconds = round(perf_counter() - begun, 3)
+    return Record(Machine.of(device.adapter), constants, date, seconds, factors=factors)
 
 
 def calibrated_profile(adapter: Adapter, record: Record | None) -> Profile:
     """Return an adapter's shipped profile, scaled to a record if there is one."""
-    profile = shipped_profile(adapter)
-    return with_constants(profile, record.constants, f"{record.date:%Y-%m-%d}") if record else profile
+    profile, date = shipped_profile(adapter), f"{record.date:%Y-%m-%d}" if record else ""
+    return with_constants(profile, record.constants, date, record.factors) if record else profile
 
 
 def plan_by(device: Device, record: Record) -> None:
@@ -100,11 +77,12 @@ class Tuning:
     device : Device
         The measured device.
     record : Record
-        `constants` by name, whose suffix is the unit; with the date, the duration and the machine.
+        `constants` by name, whose suffix is the unit, and `factors` of cost classes; with the date, the
+        duration and the machine.
     path : pathlib.Path or None
         The file that stores the record; None if none could be written.
     costs : Costs
-        The device's cost model: the shipped one, scaled to the constants.
+        The device's cost model: the shipped one, scaled to the record.
     seconds : float
         Duration of the measurement.
     """
@@ -119,7 +97,7 @@ class Tuning:
 
     @property
     def costs(self) -> Costs:
-        """The device's cost model: the shipped one, scaled to the constants."""
+        """The device's cost model: the shipped one, scaled to the record."""
         return calibrated_profile(self.device.adapter, self.record).costs
 
     @property
@@ -142,7 +120,7 @@ class Tuning:
 def tune(
     device: Device | str | None = None, *, progress: Callable[[float, str], None] | None = None
 ) -> Tuning:
-    """Measure five cost parameters of a device, and scale its cost model to them.
+    """Measure cost parameters and kernels of a device, and scale its cost model to them.
 
     Plans choose strategies by the cost model; the one shipped with wgslice was measured on other machines.
     The result is stored in the user's cache folder, by adapter, driver and processor, and loaded by devices
@@ -160,9 +138,10 @@ def tune(
     Returns
     -------
     Tuning
-        `record.constants` are the cost parameters and `path` the file; printed, it ends in the effect on
-        typical slices. If no file can be written (no package platformdirs, which is the extra `tune`, no
-        home, no permission, a full disk), a line on stderr gives the reason and only `device` is tuned.
+        `record.constants` are the cost parameters, `record.factors` the measured seconds of cost classes over
+        the shipped ones, and `path` is the file; printed, it ends in the effect on typical slices. If no file
+        can be written (no package platformdirs, which is the extra `tune`, no home, no permission, a full
+        disk), a line on stderr gives the reason and only `device` is tuned.
 
     Raises
     ------
@@ -174,6 +153,8 @@ def tune(
         The device is lost.
     OutOfDeviceMemory
         The device has no memory for the buffers of the measurement.
+    NoKernelError
+        The self-test has disabled every kernel for one of the typical slices.
     RuntimeError
         Calls cannot wait, in a browser that cannot suspend WebAssembly.
     """
@@ -181,8 +162,7 @@ def tune(
         device = checked_device(device)
     if not device.host.can_wait():
         raise RuntimeError(CANNOT_TUNE)
-    report = progress or (lambda _, __: None)
-    record = recorded(device.adapter, lambda: measure_constants(device, report))
+    record = measured(device, progress or (lambda *_: None))
     plan_by(device, record)
     try:
         record = replace(record, path=keep(record))
@@ -193,12 +173,14 @@ def tune(
 
 def summary(adapter: Adapter, record: Record, *, table: bool = False) -> str:
     """Describe a record in lines, the last of which is its effect on plans of typical slices."""
-    machine, profile = record.machine, calibrated_profile(adapter, record)
+    machine, profile, factors = record.machine, calibrated_profile(adapter, record), record.factors.values()
+    extent = f", at {min(factors):.2f} to {max(factors):.2f} times the shipped seconds" if factors else ""
     lines = [
         f"adapter     {machine.adapter} via {machine.backend}",
         f"driver      {machine.driver}",
         f"processor   {machine.processor}, {machine.cores} cores",
         f"measured    {record.date:%Y-%m-%d}, in {record.seconds:.1f} s",
+        f"kernels     {len(factors)} cost classes measured{extent}",
         f"stored in   {record.path or 'no file'}",
         f"cost model  {profile.costs.origin}",
         *(["", cost_table(adapter, record)] if table else []),

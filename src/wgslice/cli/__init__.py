@@ -14,8 +14,8 @@ from typing import Any
 
 import wgslice as wg
 from wgslice.calibration.measure import constants_of
-from wgslice.calibration.store import VARIABLE, Machine, folder, forget, say
-from wgslice.calibration.tune import calibrated_profile, cost_table, kept_record, summary
+from wgslice.calibration.store import VARIABLE, Machine, find, folder, forget, say
+from wgslice.calibration.tune import calibrated_profile, cost_table, summary
 from wgslice.cli.export import add_arguments, export
 from wgslice.cli.progress import progress_bar
 from wgslice.cli.slice import slice_file
@@ -175,7 +175,7 @@ def tune(arguments: Namespace) -> int:
 def show_constants(arguments: Namespace) -> None:
     """`wgslice tune --show`: print the measured cost model, or the shipped one."""
     adapter = chosen(arguments.adapter)
-    record = kept_record(adapter)
+    record = find(Machine.of(adapter))
     profile = calibrated_profile(adapter, record)
     content: dict[str, Any] = {"path": None, "origin": profile.costs.origin}
     if record is None:
