@@ -8,21 +8,32 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from helpers import on_one_adapter
+from helpers import MEASURED, on_one_adapter
 from trials import trying
 
 import wgslice as wg
 from wgslice.cli import main
-from wgslice.doctor.report import QUIRKS, TESTED_SHARE, Report, examine, quirks_of
+from wgslice.doctor.report import QUIRKS, TESTED_SHARE, Report, cost_ratios, examine, quirks_of
 from wgslice.doctor.selftest import KernelTest
 from wgslice.plans.kernels import Kernel
 
 KEYS = {
     "": [
         *("passed", "versions", "system", "adapter", "accelerations", "limits", "features", "profile"),
-        *("costs", "notes", "omits_checks", "seconds", "kernels", "quirks", "checks", "speeds"),
+        *(
+            "costs",
+            "cost_ratios",
+            "notes",
+            "omits_checks",
+            "seconds",
+            "kernels",
+            "quirks",
+            "checks",
+            "speeds",
+        ),
     ],
     "versions": ["wgslice", "wgpu", "wgpu-native", "numpy", "python"],
     "system": ["platform", "processor", "cores"],
@@ -36,6 +47,7 @@ KEYS = {
         "max-compute-workgroup-storage-size",
         "max-storage-buffers-per-shader-stage",
     ],
+    "cost_ratios": ["copy_bytes_per_s", "shader_bytes_per_s"],
     "kernels": ["kernel", "trials", "wrong", "failure", "passed"],
     "quirks": ["what", "source", "kernels", "check"],
     "checks": ["name", "failure", "passed"],
@@ -97,6 +109,38 @@ def test_speeds_are_of_plans_of_their_names(report: Report) -> None:
         assert 2**24 - 2**13 < speed.nbytes <= 2**24
         assert speed.gigabytes_per_s == pytest.approx(speed.nbytes / speed.seconds / 1e9)
         assert f"{speed.gigabytes_per_s:.2f} GB/s  {speed.plan}" in str(report)
+
+
+@pytest.mark.parametrize(
+    ("copy", "shader", "is_advised"),
+    [(1.0, 1.0, False), (1.49, 0.67, False), (1.51, 1.0, True), (1.0, 0.66, True), (0.2, 6.0, True)],
+)
+def test_a_cost_model_that_is_far_off_is_to_be_tuned(
+    report: Report, copy: float, shader: float, is_advised: bool
+) -> None:
+    found = replace(report, cost_ratios={"copy_bytes_per_s": copy, "shader_bytes_per_s": shader})
+    (line,) = (line for line in str(found).splitlines() if line.startswith("measured "))
+    facts = f"buffer copy bandwidth {copy:.2f}, shader bandwidth {shader:.2f} of the cost model's"
+    advice = "; more than 1.5 times off: run `wgslice tune`" * is_advised
+    assert line == f"measured    {facts}{advice}"
+    assert found.as_json()["cost_ratios"] == found.cost_ratios
+
+
+@on_one_adapter
+def test_measured_bandwidths_are_divided_by_those_of_the_model(
+    device: wg.Device, kept: Path, measured: list[wg.Device], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faster = {"copy_bytes_per_s": 4.0, "shader_bytes_per_s": 0.5}
+    monkeypatch.setattr(
+        "wgslice.doctor.report.measure_constants",
+        lambda *_: {name: value * faster.get(name, 9.0) for name, value in MEASURED.items()},
+    )
+    made = wg.Device.request(device.adapter)
+    shipped_bytes_per_s = made.limits.profile.costs.copy_bytes_per_s
+    expected = 4.0 * MEASURED["copy_bytes_per_s"] / shipped_bytes_per_s
+    assert cost_ratios(made)["copy_bytes_per_s"] == pytest.approx(expected)
+    wg.tune(made)
+    assert cost_ratios(made) == pytest.approx(faster)
 
 
 @pytest.mark.parametrize("of", [lambda report: report, failing], ids=["right", "wrong"])

@@ -14,6 +14,7 @@ from mutate import Mutant
 PARTS = [
     *("kernels", "uniforms", "coalescing", "widening", "splitting", "bounds of windows", "alignment"),
     *("overlap", "advanced indexing", "recording", "streaming", "ONNX rules", "indices", "run-time checks"),
+    "calibration",
 ]
 VERSION = Mutant(
     name="version",

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wgslice.calibration.measure import CONSTANTS, constants_of, measure_constants
 from wgslice.calibration.store import processor
 from wgslice.doctor.drivers import DriverCheck, check_driver
 from wgslice.doctor.selftest import SelfTest, selftest
@@ -75,6 +76,8 @@ COPIES: dict[str, tuple[tuple[int, ...], str, Callable[[Tensor], Tensor]]] = {
     "pixels, RGB to BGR": ((2048, 2730, 3), "uint8", lambda x: x[..., ::-1]),
 }
 REPEATS = 5
+MEASURED = ("copy_bytes_per_s", "shader_bytes_per_s")  # of the cost model, in ROUNDS
+ROUNDS, FACTOR = 5, 1.5  # ratios within FACTOR may be noise of a busy machine
 
 
 class Speed(NamedTuple):
@@ -96,6 +99,12 @@ class Report:
     tested: SelfTest
     checks: tuple[DriverCheck, ...]
     speeds: tuple[Speed, ...]
+    cost_ratios: dict[str, float]  # measured bandwidths over those of the cost model
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether the cost model has bandwidths that are near those of this machine."""
+        return all(1 / FACTOR <= ratio <= FACTOR for ratio in self.cost_ratios.values())
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as `json.dumps` accepts it; the keys are the same on every machine."""
@@ -122,6 +131,7 @@ class Report:
             "features": sorted(wgpu_device.adapter.features),
             "profile": profile.name,
             "costs": profile.costs.origin,
+            "cost_ratios": self.cost_ratios,
             "notes": self.notes,
             "omits_checks": self.device.pipelines.checks is not Checks.ALL,
             "seconds": self.tested.seconds,
@@ -137,6 +147,8 @@ class Report:
     def __str__(self) -> str:
         found, adapter = self.as_json(), self.tested.adapter
         system, quirks = found["system"], quirks_of(adapter)
+        ratios = [f"{CONSTANTS[name][0]} {ratio:.2f}" for name, ratio in self.cost_ratios.items()]
+        advice = f"; more than {FACTOR} times off: run `wgslice tune`"
         facts = {
             "versions": ", ".join(f"{name} {number}" for name, number in found["versions"].items()),
             "system": system["platform"],
@@ -148,6 +160,7 @@ class Report:
             "limits": ", ".join(f"{name} {number}" for name, number in found["limits"].items()),
             "features": ", ".join(found["features"]) or "none",
             "cost model": f"{found['costs']}; launch profile {found['profile']}",
+            "measured": f"{', '.join(ratios)} of the cost model's{advice * (not self.is_calibrated)}",
             "checks": "omitted where accesses are proven"
             if found["omits_checks"]
             else "all, in every kernel",
@@ -184,7 +197,14 @@ def examine(adapter: str | None = None, progress: Callable[[float, str], None] |
     tested = selftest(device, progress=lambda done, kernel: report(done * TESTED_SHARE, kernel))
     checks = tuple(check_driver(device))
     speeds = tuple(speed_of(device, name) for name in COPIES)
-    return Report(device, [str(warning.message) for warning in caught], tested, checks, speeds)
+    notes = [str(warning.message) for warning in caught]
+    return Report(device, notes, tested, checks, speeds, cost_ratios(device))
+
+
+def cost_ratios(device: Device) -> dict[str, float]:
+    """Return bandwidths of a buffer copy and of a kernel, as measured, over those of the cost model."""
+    measured, known = measure_constants(device, lambda *_: None, ROUNDS), constants_of(device.limits.profile)
+    return {name: measured[name] / known[name] for name in MEASURED}
 
 
 def speed_of(device: Device, name: str) -> Speed:
