@@ -39,7 +39,7 @@ MEASURED = {
     "copy_bytes_per_s": 1e15,
     "shader_bytes_per_s": 3e9,
 }
-FACTORS = {CostClass.parsed("slice1 4"): 0.25, CostClass.parsed("subword_runs 1 contiguous"): 4.0}
+FACTORS = {CostClass.parsed("slice1 4"): 0.25, CostClass.parsed("subword_rows 1 contiguous"): 4.0}
 
 
 # The adapters to test on: all that WGSLICE_TEST_ADAPTERS names, or else the best of the machine.

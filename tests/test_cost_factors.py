@@ -120,7 +120,7 @@ def test_cost_classes_of_typical_slices_are_measured(profile: Profile) -> None:
     names = {str(kind) for kind in found}
     for width, pattern in product((4, 8), ("contiguous", "short-stride", "paired contiguous")):
         assert f"rows {width} {pattern}" in names
-    for width, kernel in product((1, 2), ("subword_rows", "subword_runs", "shifted_rows", "shifted_grid")):
+    for width, kernel in product((1, 2), ("subword_rows", "shifted_rows", "shifted_grid")):
         assert any(name.startswith(f"{kernel} {width} ") for name in names)
     for width, kernel in product((1, 2), ("pixels", "register_tiles", "subword_steps")):
         assert f"{kernel} {width}" in names

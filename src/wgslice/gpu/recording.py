@@ -227,8 +227,7 @@ class Recorder:
                     self.compute_pass.set_bind_group(0, command.bind_group)
                     self.compute_pass.dispatch_workgroups(*command.workgroups)
                 else:
-                    if self.compute_pass is not None:
-                        self.end()
+                    self.end()
                     self._copy(*command)
 
     def end(self) -> CommandEncoder:
