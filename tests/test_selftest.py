@@ -131,8 +131,8 @@ FAULTS = {
         Fault(
             Kernel.EXTRACT_WINDOWS,
             "one index beyond",
-            "index - begin_of(d) < extent_of(d)",
-            "index - begin_of(d) <= extent_of(d)",
+            "index - copy.dimensions[d].begin < copy.dimensions[d].extent",
+            "index - copy.dimensions[d].begin <= copy.dimensions[d].extent",
         ),
         Fault(
             Kernel.GATHER,
@@ -178,8 +178,8 @@ FAULTS = {
         Fault(
             Kernel.INSERT_WINDOWS,
             "one word for all",
-            "source_words[element.batch * words + i]",
-            "source_words[element.batch * words]",
+            "source_words[source_element * words + i]",
+            "source_words[source_element * words]",
         ),
         Fault(
             Kernel.SHIFTED_ROWS,

@@ -22,7 +22,7 @@ fn insert_rows(own: Invocation) {
     if (is_left_over(piece, rows)) {
         return;
     }
-    let row = find_tensor_row(piece.row, 16u);
+    let row = find_tensor_row(piece.row);
     let behind = row.extent.whole_unit + piece.number * select(1u, each, contiguous);
     let inside = first_unit(piece, row.extent.whole_unit, row.extent.stop_unit);
     let first = select(inside, behind, clipped);

@@ -1,10 +1,7 @@
 // insert_windows: inserts many windows into one tensor; the general case. One invocation copies one element.
 //
-//   invocation i  ->  element i of the dispatch (see Element)
+//   invocation i  ->  element i of the dispatch (see WindowPlace)
 //   tensor[index] = batch[...], unless an index is outside of the tensor, or a later window writes the element
-//
-// Sub-word elements share words with other invocations or with bytes outside all windows, so the target is atomic: an
-// invocation writes only the bits of its own element.
 
 @group(0) @binding(0) var<uniform> copy: Windows;
 
@@ -17,14 +14,7 @@ fn insert_windows(own: Invocation) {
         return;
     }
     let element = find_element(invocation);
-    if (!element.inside || !wins(element.winner, element.window)) {
-        return;
-    }
-    if (element_bytes < 4u) {
-        write_subword(element.tensor, read_subword(element.batch));
-    }
-    let words = element_bytes / 4u; // per element, 0 for sub-word elements
-    for (var i = 0u; i < words; i++) {
-        atomicStore(&target_words[element.tensor * words + i], source_words[element.batch * words + i]);
+    if (element.inside && wins(element.winner, element.pick.number)) {
+        copy_element(element.batch, element.tensor, true);
     }
 }

@@ -43,7 +43,7 @@ fn insert_words(own: Invocation) {
     let rows = copy.count * copy.window_size;
     let piece = find_piece(invocation_number(own.group, own.groups, own.index), rows);
     // Surplus invocations write no word: after a return, OpenGL of Mesa 26.1 may not end loops in loops.
-    let row = find_tensor_row(min(piece.row, rows - 1u), 16u);
+    let row = find_tensor_row(min(piece.row, rows - 1u));
     let extent = row.extent;
     let first = extent.start / 4u + piece.number * each;
     var start = max(extent.start, first * 4u);

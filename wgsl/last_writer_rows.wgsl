@@ -18,7 +18,7 @@ fn last_writer_rows(own: Invocation) {
     if (is_left_over(piece, rows)) {
         return;
     }
-    let row = find_tensor_row(piece.row, 16u);
+    let row = find_tensor_row(piece.row);
     let winner = copy.winner_base + row.window;
     for (var k = 0u; k < copy.each; k++) {
         let block = row.extent.first_unit + piece.number + k * copy.pieces;

@@ -1,6 +1,6 @@
 // last_writer_windows: the last-writer pass: for each index of the tensor, the last window that writes it.
 //
-//   invocation i  ->  element i of the dispatch (see Element), in the dimensions in which windows differ
+//   invocation i  ->  element i of the dispatch (see WindowPlace), in the dimensions in which windows differ
 //   new_winners[index] = the greatest number of all windows that write the index
 //
 // Numbers of windows start at a base above all earlier winners, so that the buffer need not be cleared.
@@ -14,8 +14,8 @@ fn last_writer_windows(own: Invocation) {
     if (invocation >= copy.count * copy.window_size) {
         return;
     }
-    let element = find_element(invocation);
-    if (element.inside) {
-        atomicMax(&new_winners[element.winner], copy.winner_base + element.window);
+    let place = find_element(invocation);
+    if (place.inside) {
+        atomicMax(&new_winners[place.winner], copy.winner_base + place.pick.number);
     }
 }

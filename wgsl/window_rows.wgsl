@@ -32,21 +32,18 @@ struct Row {
 }
 
 fn find_row(number: u32) -> Row {
-    let window = divide(number, copy.window_multiplier, copy.window_shift);
-    let rest = number - window * copy.window_size;
-    let pick = find_pick(window);
     let last = copy.rank - 1u;
-    let start = copy.batch_offset + pick.number * copy.window_stride + rest * copy.row_bytes;
-    let place = find_window_place(pick, rest, last);
+    let place = find_window_place(number, last);
+    let backwards = is_backwards(place.pick, last);
     let high = select(0u, copy.row_bytes, place.inside || !filled);
-    var row = Row(place.tensor, start, is_backwards(pick, last), 0u, high, copy.tensor_offset);
-    let offset = find_offset(pick, last);
-    let index_bytes = tensor_stride_of(last);
+    var row = Row(place.tensor, place.batch, backwards, 0u, high, copy.tensor_offset);
+    let offset = find_offset(place.pick, last);
+    let index_bytes = copy.dimensions[last].tensor_stride;
     let size = bitcast<i32>(size_of(last));
     let step = bitcast<i32>(distance);
     let reach = (size - 1) * step; // highest index minus lowest
-    let lowest = offset + select(0, bitcast<i32>(last_of(last)) - reach, row.backwards);
-    let extent = bitcast<i32>(extent_of(last));
+    let lowest = offset + select(0, bitcast<i32>(copy.dimensions[last].last) - reach, backwards);
+    let extent = bitcast<i32>(copy.dimensions[last].extent);
     if (place.inside) {
         row.first = place.tensor + u32(clamp(lowest, 0, extent - 1)) * index_bytes;
     }
@@ -54,8 +51,8 @@ fn find_row(number: u32) -> Row {
     if (filled) {
         let before = u32(clamp((step - 1 - lowest) / step, 0, size)); // indices before the input
         let after = u32(clamp((lowest + reach - extent + step) / step, 0, size));
-        row.low = select(before, after, row.backwards) * index_bytes;
-        row.high -= min(row.high, select(after, before, row.backwards) * index_bytes);
+        row.low = select(before, after, backwards) * index_bytes;
+        row.high -= min(row.high, select(after, before, backwards) * index_bytes);
     }
     return row;
 }

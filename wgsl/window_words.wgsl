@@ -38,20 +38,18 @@ fn find_pair() -> Pair {
     let x = copy.rank - 2u;
     let y = copy.rank - 1u;
     return Pair(vec2(size_of(x), size_of(y)),
-                vec2(step_of(x), step_of(y)),
-                vec2(extent_of(x), extent_of(y)),
-                vec2(tensor_stride_of(x), tensor_stride_of(y)));
+                vec2(copy.dimensions[x].step, copy.dimensions[y].step),
+                vec2(copy.dimensions[x].extent, copy.dimensions[y].extent),
+                vec2(copy.dimensions[x].tensor_stride, copy.dimensions[y].tensor_stride));
 }
 
 // The row that contains an element of the dispatch.
 fn find_pair_row(element: u32, pair: Pair) -> PairRow {
-    let window = divide(element, copy.window_multiplier, copy.window_shift);
-    let pick = find_pick(window);
     let x = copy.rank - 2u;
     let y = copy.rank - 1u;
-    let place = find_window_place(pick, element - window * copy.window_size, x);
-    let firsts = vec2(find_index(pick, x, 0u), find_index(pick, y, 0u));
-    let backwards = vec2(is_backwards(pick, x), is_backwards(pick, y));
+    let place = find_window_place(element, x);
+    let firsts = vec2(find_index(place.pick, x, 0u), find_index(place.pick, y, 0u));
+    let backwards = vec2(is_backwards(place.pick, x), is_backwards(place.pick, y));
     let steps = select(pair.steps, 0u - pair.steps, backwards); // modulo 2^32
     return PairRow(element - place.rest, place.tensor, place.inside, firsts, steps);
 }

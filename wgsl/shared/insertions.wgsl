@@ -23,24 +23,20 @@ struct TensorRow {
     extent: Extent,  // its bytes inside the tensor
 }
 
-// Row `number` of a dispatch, in units of `unit_bytes` bytes.
-fn find_tensor_row(number: u32, unit_bytes: u32) -> TensorRow {
-    let window = divide(number, copy.window_multiplier, copy.window_shift);
-    let rest = number - window * copy.window_size;
-    let pick = find_pick(window);
+// Row `number` of a dispatch, in blocks of 16 bytes.
+fn find_tensor_row(number: u32) -> TensorRow {
     let last = copy.rank - 1u;
-    let place = find_window_place(pick, rest, last);
-    let first = bitcast<u32>(find_offset(pick, last));
-    let offset = bitcast<i32>(first - begin_of(last)); // relative to the indices in use
+    let place = find_window_place(number, last);
+    let first = bitcast<u32>(find_offset(place.pick, last));
+    let offset = bitcast<i32>(first - copy.dimensions[last].begin); // relative to the indices in use
     let size = bitcast<i32>(size_of(last));
     let before = clamp(-offset, 0, size); // indices of the row before those in use
-    let stop = clamp(bitcast<i32>(extent_of(last)) - offset, before, size);
-    let index_bytes = tensor_stride_of(last);
+    let stop = clamp(bitcast<i32>(copy.dimensions[last].extent) - offset, before, size);
+    let index_bytes = copy.dimensions[last].tensor_stride;
     let start = place.tensor + first * index_bytes;
     let low = start + bitcast<u32>(before) * index_bytes;
     let bytes = select(0u, bitcast<u32>(stop - before) * index_bytes, place.inside);
-    let source = copy.batch_offset + pick.number * copy.window_stride + place.batch;
-    let extent = find_extent(select(0u, low, bytes > 0u), bytes, unit_bytes);
-    let winner = place.winner + first * winner_stride_of(last);
-    return TensorRow(pick.number, winner, source, start, is_backwards(pick, last), extent);
+    let extent = find_extent(select(0u, low, bytes > 0u), bytes, 16u);
+    let winner = place.winner + first * copy.dimensions[last].winner_stride;
+    return TensorRow(place.pick.number, winner, place.batch, start, is_backwards(place.pick, last), extent);
 }

@@ -50,7 +50,7 @@ struct WindowDimension {
     multiplier: u32,    // of the divisor `inner`; for rows, in the last dimension of the bytes per index
     shift: u32,         // bits, for the same divisor
     tensor_stride: u32, // places, modulo 2^32
-    batch_stride: u32,  // elements, modulo 2^32
+    batch_stride: u32,  // places, modulo 2^32
     winner_stride: u32, // winners, modulo 2^32
     unused: u32,        // padding to 16 bytes
 }
@@ -61,19 +61,6 @@ override offset_signed: bool = true; // whether offsets are signed
 
 @group(0) @binding(3) var<storage, read> picks: array<u32>;
 @group(0) @binding(4) var<storage, read> offset_words: array<u32>;
-
-fn step_of(d: u32) -> u32 { return copy.dimensions[d].step; }
-fn first_of(d: u32) -> u32 { return copy.dimensions[d].first; }
-fn last_of(d: u32) -> u32 { return copy.dimensions[d].last; }
-fn lowest_of(d: u32) -> i32 { return bitcast<i32>(copy.dimensions[d].lowest); }
-fn highest_of(d: u32) -> i32 { return bitcast<i32>(copy.dimensions[d].highest); }
-fn wrap_of(d: u32) -> i32 { return i32(copy.dimensions[d].wrap); }
-fn begin_of(d: u32) -> u32 { return copy.dimensions[d].begin; }
-fn extent_of(d: u32) -> u32 { return copy.dimensions[d].extent; }
-fn inner_of(d: u32) -> u32 { return copy.dimensions[d].inner; }
-fn tensor_stride_of(d: u32) -> u32 { return copy.dimensions[d].tensor_stride; }
-fn batch_stride_of(d: u32) -> u32 { return copy.dimensions[d].batch_stride; }
-fn winner_stride_of(d: u32) -> u32 { return copy.dimensions[d].winner_stride; }
 
 struct Pick {
     number: u32, // window index, among all windows
@@ -110,63 +97,83 @@ fn read_offset(index: u32) -> i32 {
 // A negative index counts once from the end of the dimension; a negative position is before its start.
 fn find_offset(pick: Pick, d: u32) -> i32 {
     let offset = read_offset(pick.number * copy.columns + min(d, copy.columns - 1u)); // past the columns clamped to 0
-    return clamp(offset + select(0, wrap_of(d), offset < 0), lowest_of(d), highest_of(d));
+    let wrapped = offset + select(0, bitcast<i32>(copy.dimensions[d].wrap), offset < 0);
+    return clamp(wrapped, bitcast<i32>(copy.dimensions[d].lowest), bitcast<i32>(copy.dimensions[d].highest));
 }
 
 // The tensor's index for index c of a window in dimension d; outside of the tensor, at least its extent (unsigned).
 fn find_index(pick: Pick, d: u32, c: u32) -> u32 {
-    let ahead = step_of(d) * (first_of(d) + c);
-    let from_start = select(ahead, last_of(d) - ahead, is_backwards(pick, d));
+    let ahead = copy.dimensions[d].step * (copy.dimensions[d].first + c);
+    let from_start = select(ahead, copy.dimensions[d].last - ahead, is_backwards(pick, d));
     return bitcast<u32>(find_offset(pick, d)) + from_start; // modulo 2^32
 }
 
-struct Element {
-    window: u32,  // window index, among all windows
-    tensor: u32,  // elements, from the start of the binding
-    batch: u32,   // elements, from the start of the binding
+// The place of an element of a dispatch, or of the start of a row, over the dimensions before those of the row.
+struct WindowPlace {
+    pick: Pick,   // its window
+    tensor: u32,  // places, from the start of the binding, modulo 2^32
+    batch: u32,   // places, from the start of the binding, modulo 2^32
     winner: u32,  // position in `winners`
     inside: bool, // whether its indices are among those in use
+    rest: u32,    // remainder of its number, in the dimensions that follow
 }
 
-fn find_element(invocation: u32) -> Element {
-    let pick = find_pick(invocation / copy.window_size);
-    var rest = invocation % copy.window_size;
+fn start_of_window(n: u32, rest: u32) -> WindowPlace {
+    let pick = find_pick(n);
     let batch = copy.batch_offset + pick.number * copy.window_stride;
-    var found = Element(pick.number, copy.tensor_offset, batch, copy.winner_offset, true);
+    return WindowPlace(pick, copy.tensor_offset, batch, copy.winner_offset, true, rest);
+}
+
+// The place that is c indices further along dimension d.
+fn along(start: WindowPlace, d: u32, c: u32) -> WindowPlace {
+    var place = start;
+    let index = find_index(place.pick, d, c);
+    place.tensor += index * copy.dimensions[d].tensor_stride;
+    place.batch += c * copy.dimensions[d].batch_stride;
+    place.winner += index * copy.dimensions[d].winner_stride;
+    place.inside = place.inside && index - copy.dimensions[d].begin < copy.dimensions[d].extent;
+    place.rest -= c * copy.dimensions[d].inner;
+    return place;
+}
+
+// The place of an element. SwiftShader divides faster than it multiplies twice.
+fn find_element(number: u32) -> WindowPlace {
+    var place = start_of_window(number / copy.window_size, number % copy.window_size);
     for (var left = copy.rank; left > 0u; left--) {
         let d = copy.rank - left; // Mesa would unroll a loop over d eight times, the size of the array
-        let c = rest / inner_of(d);
-        rest %= inner_of(d);
-        let index = find_index(pick, d, c);
-        found.inside = found.inside && index - begin_of(d) < extent_of(d);
-        found.tensor += index * tensor_stride_of(d);
-        found.batch += c * batch_stride_of(d);
-        found.winner += index * winner_stride_of(d);
-    }
-    return found;
-}
-
-// The start of a row of a window, over the dimensions before those of the row.
-struct WindowPlace {
-    tensor: u32,  // places, modulo 2^32
-    batch: u32,   // elements, from the first of its window
-    winner: u32,  // position in `winners`
-    inside: bool, // whether its indices are among those in use
-    rest: u32,    // remainder of the index, in the dimensions of a row
-}
-
-// The place of row-major index `index` of a window over its first `dimensions` dimensions.
-fn find_window_place(pick: Pick, index: u32, dimensions: u32) -> WindowPlace {
-    var place = WindowPlace(copy.tensor_offset, 0u, copy.winner_offset, true, index);
-    for (var left = dimensions; left > 0u; left--) {
-        let d = dimensions - left; // as in find_element
-        let c = divide_by(place.rest, d);
-        place.rest -= c * inner_of(d);
-        let index = find_index(pick, d, c);
-        place.tensor += index * tensor_stride_of(d);
-        place.batch += c * batch_stride_of(d);
-        place.winner += index * winner_stride_of(d);
-        place.inside = place.inside && index - begin_of(d) < extent_of(d);
+        place = along(place, d, place.rest / copy.dimensions[d].inner);
     }
     return place;
+}
+
+// The place of a row, or of what has the indices of the first `dimensions` dimensions.
+fn find_window_place(number: u32, dimensions: u32) -> WindowPlace {
+    let window = divide(number, copy.window_multiplier, copy.window_shift);
+    var place = start_of_window(window, number - window * copy.window_size);
+    for (var left = dimensions; left > 0u; left--) {
+        let d = dimensions - left; // as in find_element
+        place = along(place, d, divide_by(place.rest, d));
+    }
+    return place;
+}
+
+// Copies an element, or writes the fill in its place where it is outside of the tensor. Sub-word elements share words
+// with other invocations or with bytes that are not written, so the target is atomic.
+fn copy_element(source_element: u32, target_element: u32, inside: bool) {
+    let fill = copy.fill;
+    if (element_bytes < 4u) {
+        var value = fill.x;
+        if (inside) {
+            value = read_subword(source_element);
+        }
+        write_subword(target_element, value);
+    }
+    let words = element_bytes / 4u; // per element, 0 for sub-word elements
+    for (var i = 0u; i < words; i++) {
+        var word = fill[i];
+        if (inside) {
+            word = source_words[source_element * words + i];
+        }
+        atomicStore(&target_words[target_element * words + i], word);
+    }
 }
