@@ -97,7 +97,7 @@ FAULTS = {
         Fault(
             Kernel.WORD_GRID,
             "rows below the plane",
-            "if (inside && tile.row + row + k * copy.ahead_rows < rows) {",
+            "if (inside && first.row + k * copy.ahead_rows < rows) {",
             "if (inside) {",
         ),
         Fault(
@@ -187,7 +187,7 @@ FAULTS = {
             "select(turn(block, copy.element_bytes), block, is_forwards())",
             "block",
         ),
-        Fault(Kernel.ROWS, "half an element", "target_words[2u * target_element + 1u] = value.y;", ""),
+        Fault(Kernel.ROWS, "half an element", "target_units[2u * target_element + 1u] = high;", ""),
     ],
 }
 

@@ -28,6 +28,8 @@ SHARED = (
 VARIANTS = {
     "word_grid": ("unit_grid", "u32", 8),
     "wide_grid": ("unit_grid", "vec4<u32>", 4),
+    "rows": ("rows", "u32", 0),
+    "wide_rows": ("rows", "vec4<u32>", 0),
     "gather": ("gather", "u32", 0),
     "pair_gather": ("gather", "vec2<u32>", 0),
     "wide_gather": ("gather", "vec4<u32>", 0),
@@ -140,7 +142,7 @@ def structs() -> dict[str, Any]:
 def describe(struct: str, given: Declarations, found: dict[str, Any]) -> None:
     """Add a struct of u32, vec4<u32>, arrays of these, and structs that it holds.
 
-    WGSL aligns vectors, and elements of arrays in uniform blocks, to 16 bytes.
+    WGSL aligns vectors, and structs and elements of arrays in uniform blocks, to 16 bytes.
     """
     fields, place, alignment = [], 0, 4
     for line in given[struct].partition("{\n")[2].partition("}")[0].splitlines():
@@ -152,7 +154,7 @@ def describe(struct: str, given: Declarations, found: dict[str, Any]) -> None:
             type_, shape = "u32", [*shape, 4]
         if type_ != "u32":
             describe(type_, given, found)
-        own = 16 if shape else 4
+        own = 4 if type_ == "u32" and not shape else 16
         place = -(-place // own) * own
         fields.append([name, place, type_, shape])
         alignment = max(alignment, own)

@@ -119,7 +119,7 @@ fn write_group_block(group: Group, k: u32, low: vec4<u32>, high: vec4<u32>) {
             if (unaligned) {
                 mask = join(mask, group_mask(k + 1u), group.phase);
             }
-            mask &= mask_of(group.extent, number);
+            mask &= mask_of(group.extent.start, group.extent.stop, number);
             block = (target_blocks[number] & ~mask) | (block & mask);
         }
         target_blocks[number] = block;

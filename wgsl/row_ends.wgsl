@@ -32,5 +32,5 @@ fn row_ends(own: Invocation) {
     if (any(following != vec4(0u))) {
         next_block = read_block(find_source(next, block, distance), distance);
     }
-    write_edge(block, own_block, mask_of(extent, block), next_block, following);
+    write_edge(block, own_block, mask_of(extent.start, extent.stop, block), next_block, following);
 }

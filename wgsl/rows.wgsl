@@ -1,28 +1,27 @@
-// rows: copies elements of 4 and 8 bytes by rows of the last dimension, or of the last two where the last is short.
+// rows: copies elements of 4, 8 or 16 bytes by rows of the last dimension, or of the last two where the last is short:
+// kernels rows and wide_rows.
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
 //   piece         ->  `each` elements of the row, blocked or striped (see Piece)
+//
+// Each kernel's module begins with the type of a unit, `alias Unit = u32;` or vec4<u32>. A unit is one element; of 8
+// bytes an element is two words, since bindings of those may begin at any word.
 
-override element_bytes: u32 = 4u; // bytes per element: 4 or 8
+override element_bytes: u32 = 4u; // bytes per element: 4, 8 or 16
 override paired: bool = false;    // as in `Copy`; a constant, since SwiftShader pays for runs at every element
 
 @group(0) @binding(0) var<uniform> copy: Copy;
-@group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
+@group(0) @binding(1) var<storage, read> source_units: array<Unit>;
+@group(0) @binding(2) var<storage, read_write> target_units: array<Unit>;
 
-// Reads an element; the second word of a 4-byte element is 0.
-fn read_element(source_element: u32) -> vec2<u32> {
-    if (element_bytes == 4u) {
-        return vec2(source_words[source_element], 0u);
-    }
-    return vec2(source_words[2u * source_element], source_words[2u * source_element + 1u]);
-}
-
-fn write_element(target_element: u32, value: vec2<u32>) {
-    if (element_bytes == 4u) {
-        target_words[target_element] = value.x;
+fn move_element(source_element: u32, target_element: u32) {
+    if (element_bytes == 8u) {
+        let low = source_units[2u * source_element];
+        let high = source_units[2u * source_element + 1u];
+        target_units[2u * target_element] = low;
+        target_units[2u * target_element + 1u] = high;
     } else {
-        target_words[2u * target_element] = value.x;
-        target_words[2u * target_element + 1u] = value.y;
+        target_units[target_element] = source_units[source_element];
     }
 }
 
@@ -48,7 +47,7 @@ fn rows(own: Invocation) {
         if (contiguous || c < row.size) {
             let source_element = place.source_element + c * row.source_stride + runs * row.source_carry;
             let target_element = place.target_element + c * row.target_stride + runs * row.target_carry;
-            write_element(target_element, read_element(source_element));
+            move_element(source_element, target_element);
         }
     }
 }

@@ -31,15 +31,6 @@ fn gathered_block(row: SizedRow, position: u32, distance: u32) -> vec4<u32> {
     return value;
 }
 
-// A block of a row, with the fill in place of its bytes outside of the tensor.
-fn filled_block(row: SizedRow, position: u32, block: vec4<u32>) -> vec4<u32> {
-    if (!filled) { return block; }
-    let low = clamp(bitcast<i32>(row.low - position), 0, 16);
-    let high = clamp(bitcast<i32>(row.high - position), low, 16);
-    let read = mask(bitcast<u32>(low), bitcast<u32>(high));
-    return (block & read) | (copy.fill & ~read);
-}
-
 // Whether a block is from byte `start` of the target on, and ends before byte `stop`.
 fn is_whole(block: u32, start: u32, stop: u32) -> bool {
     return block * 16u >= start && block * 16u + 16u <= stop;
@@ -52,8 +43,7 @@ fn is_outside(block: u32, low: u32, high: u32) -> bool {
 
 // Writes the bytes from `start` to before `stop` of a block, without those of words that runs may share.
 fn write_words(block: u32, value: vec4<u32>, start: u32, stop: u32) {
-    let base = block * 16u;
-    let inside = mask(clamp(start, base, base + 16u) - base, clamp(stop, base, base + 16u) - base);
+    let inside = mask_of(start, stop, block);
     for (var i = 0u; i < 4u; i++) {
         if (inside[i] > select(0xfffffffeu, 0u, copy.own_words != 0u)) {
             target_blocks[block][i] = (target_blocks[block][i] & ~inside[i]) | (value[i] & inside[i]);
@@ -121,7 +111,7 @@ fn sized_windows(own: Invocation) {
                     read = join(near, far, source % 16u);
                     near = far;
                 }
-                read = filled_block(row, block * 16u - row_start, read);
+                read = filled_block(read, block * 16u - row_start, row.low, row.high);
                 if (block * 16u < place) { // after the end of the row before, or bytes outside of the run
                     let own_mask = mask_from(place, block);
                     read = (value & ~own_mask) | (read & own_mask);

@@ -1,6 +1,6 @@
 // unit_grid: copies elements of 4 or 16 bytes at any stride, on GPUs: kernels word_grid and wide_grid.
 //
-//   workgroup g, invocation i  ->  `units` units of tile g of a plane (see Tile), all loaded before the first store
+//   workgroup g, invocation i  ->  `units` units of tile g of a plane (see TileUnit), all loaded before the first store
 //
 // A unit is one element. Each kernel's module begins with its type, `alias Unit = u32;` or vec4<u32>, and the units per
 // invocation, `const units: u32 = 8u;`.
@@ -23,13 +23,9 @@ fn unit_grid(own: Invocation) {
     let source_row = source_stride_of(before);
     let target_column = target_stride_of(last);
     let target_row = target_stride_of(before);
-    let tile = find_tile(group);
-    let column = own_column(own.index);
-    let row = own_row(own.index);
-    let source_first = tile.place.source_element + tile.column * source_column + tile.row * source_row;
-    let target_first = tile.place.target_element + tile.column * target_column + tile.row * target_row;
-    let source_unit = source_first + (column * source_column + row * source_row);
-    let target_unit = target_first + (column * target_column + row * target_row);
+    let first = find_tile_unit(group, own.index);
+    let source_unit = first.plane.source_element + first.column * source_column + first.row * source_row;
+    let target_unit = first.plane.target_element + first.column * target_column + first.row * target_row;
     let source_ahead = copy.ahead_columns * source_column + copy.ahead_rows * source_row;
     let target_ahead = copy.ahead_columns * target_column + copy.ahead_rows * target_row;
     var held: array<Unit, units>;
@@ -38,8 +34,8 @@ fn unit_grid(own: Invocation) {
         held[k] = source_units[source_unit + k * source_ahead];
     }
     for (var k = 0u; k < units; k++) {
-        let inside = tile.column + column + k * copy.ahead_columns < columns;
-        if (inside && tile.row + row + k * copy.ahead_rows < rows) {
+        let inside = first.column + k * copy.ahead_columns < columns;
+        if (inside && first.row + k * copy.ahead_rows < rows) {
             target_units[target_unit + k * target_ahead] = held[k];
         }
     }

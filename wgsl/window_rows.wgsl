@@ -17,7 +17,6 @@
 @group(0) @binding(0) var<uniform> copy: Windows;
 
 override element_bytes: u32 = 4u; // bytes per element, kept in order in a reversed row: 1, 2, 4, 8 or 16
-override filled: bool = true;     // whether some window extends outside of the input
 override unaligned: bool = true;  // whether some row begins or ends inside a block
 override distance: u32 = 1u;      // source stride of a row: 1, 2 or 4 indices
 override segmented: bool = false; // whether a part of the input is bound
@@ -78,25 +77,13 @@ fn row_block(row: Row, position: u32) -> vec4<u32> {
     } else {
         value = block_of_steps(row, position);
     }
-    return with_fill(row, position, value);
-}
-
-// Replaces the bytes of a block that are outside of the input.
-fn with_fill(row: Row, position: u32, block: vec4<u32>) -> vec4<u32> {
-    var value = block;
-    if (filled) {
-        let start = clamp(bitcast<i32>(row.low - position), 0, 16);
-        let stop = clamp(bitcast<i32>(row.high - position), start, 16);
-        let inside = mask(bitcast<u32>(start), bitcast<u32>(stop));
-        value = (value & inside) | (copy.fill & ~inside);
-    }
-    return value;
+    return filled_block(value, position, row.low, row.high);
 }
 
 // Writes the part of a row that is in a block: words of their own, or bytes of words that no other invocation writes.
 fn write_part(block: u32, extent: Extent, row: Row) {
     let value = row_block(row, block * 16u - row.start);
-    let inside = mask_of(extent, block);
+    let inside = mask_of(extent.start, extent.stop, block);
     if (!whole_words) {
         write_edge(block, value, inside, vec4(0u), vec4(0u));
         return;
@@ -116,7 +103,8 @@ fn write_tail_and_next(piece: Piece, extent: Extent, row: Row) {
     let next = row_block(next_row, block * 16u - extent.stop);
     let shared_with_next = piece.row + 1u < copy.count * copy.window_size && is_bound(next_row);
     let following = select(vec4(0u), mask_from(extent.stop, block), shared_with_next);
-    write_edge(block, row_block(row, block * 16u - row.start), mask_of(extent, block), next, following);
+    let own_mask = mask_of(extent.start, extent.stop, block);
+    write_edge(block, row_block(row, block * 16u - row.start), own_mask, next, following);
 }
 
 @compute @workgroup_size(workgroup_size)
@@ -143,7 +131,7 @@ fn window_rows(own: Invocation) {
         let block = first + k * unit_step();
         if (carried) {
             let far = block_after(source, k + 1u);
-            target_blocks[block] = with_fill(row, position + 16u * k, join(near, far, source % 16u));
+            target_blocks[block] = filled_block(join(near, far, source % 16u), position + 16u * k, row.low, row.high);
             near = far;
         } else if (contiguous || block < extent.stop_unit) {
             target_blocks[block] = row_block(row, block * 16u - row.start);

@@ -168,12 +168,13 @@ def fill_indexed(block: Block, step: IndexedDispatch) -> Sequence[int]:
     dimensions = block["dimensions"]
     dimensions["size"][:rank] = copy.sizes
     fill_sides(block, copy.source, copy.target)
+    bounds = block["bounds"]
     for number, table in enumerate(copy.tables):
         dimensions["table_strides"][:rank, number] = table.strides
-        block["table_offsets"][number], block["extents"][number] = table.offset, table.extent
-        block["wraps"][number], block["steps"][number] = table.wrap, table.step % 2**32
-        block["winner_steps"][number] = table.winner_step
-        block["firsts"][number], block["stops"][number] = table.copied.start, table.copied.stop
+        block["table_offsets"][number] = table.offset
+        bounds["extents"][number], bounds["wraps"][number] = table.extent, table.wrap
+        bounds["steps"][number], bounds["winner_steps"][number] = table.step % 2**32, table.winner_step
+        bounds["firsts"][number], bounds["stops"][number] = table.copied.start, table.copied.stop
     if copy.winners is not None:
         dimensions["winner_stride"][:rank] = copy.winners.strides
         dimensions["number_stride"][:rank] = copy.winners.numbers

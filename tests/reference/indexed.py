@@ -99,10 +99,10 @@ def find_reached(block: np.void, step: IndexedDispatch, tables: Tables, rows: Ro
         inside &= (given != 0 if step.copy.masked else value == nearest).astype(bool)
         own = nearest
         if table.part is not None:
-            own = np.clip(nearest, block["firsts"][t], block["stops"][t] - np.uint32(1))
+            own = np.clip(nearest, block["bounds"]["firsts"][t], block["bounds"]["stops"][t] - np.uint32(1))
             copied &= (own == nearest).astype(bool)
-        elements = elements + own.astype(np.uint32) * block["steps"][t]
-        winners = winners + (own - table.copied.start).astype(np.uint32) * block["winner_steps"][t]
+        elements = elements + own.astype(np.uint32) * block["bounds"]["steps"][t]
+        winners = winners + (own - table.copied.start).astype(np.uint32) * block["bounds"]["winner_steps"][t]
     return Reached(elements, winners, copied, inside & copied)
 
 

@@ -90,21 +90,27 @@ fn below(stop: u32) -> vec4<u32> {
     return select((vec4(1u) << (8u * (count % 4u))) - 1u, vec4(0xffffffffu), count == vec4(4u));
 }
 
-// A mask of the bytes from `start` to before `stop`, 0 to 16, of a block.
-fn mask(start: u32, stop: u32) -> vec4<u32> {
-    return below(stop) & ~below(start);
-}
-
-// A mask of the bytes of a block that belong to a row.
-fn mask_of(extent: Extent, block: u32) -> vec4<u32> {
-    let base = block * 16u;
-    return mask(max(extent.start, base) - base, min(extent.stop, base + 16u) - base);
-}
-
 // A mask of the bytes of a block from `start` on, a byte inside, before or after the block.
 fn mask_from(start: u32, block: u32) -> vec4<u32> {
     let base = block * 16u;
-    return mask(clamp(start, base, base + 16u) - base, 16u);
+    return ~below(clamp(start, base, base + 16u) - base);
+}
+
+// A mask of the bytes of a block from `start` to before `stop`, of which the block has some.
+fn mask_of(start: u32, stop: u32, block: u32) -> vec4<u32> {
+    let base = block * 16u;
+    return below(min(stop, base + 16u) - base) & ~below(max(start, base) - base);
+}
+
+override filled: bool = false; // whether some window extends outside of the tensor
+
+// The block at byte `position` of a row, with the fill in place of the row's bytes before `low` and from `high` on.
+fn filled_block(block: vec4<u32>, position: u32, low: u32, high: u32) -> vec4<u32> {
+    if (!filled) { return block; }
+    let start = clamp(bitcast<i32>(low - position), 0, 16);
+    let stop = clamp(bitcast<i32>(high - position), start, 16);
+    let inside = below(bitcast<u32>(stop)) & ~below(bitcast<u32>(start));
+    return (block & inside) | (copy.fill & ~inside);
 }
 
 // Writes a block that contains bytes of a row and of the next row; other bytes keep their value.

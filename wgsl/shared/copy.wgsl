@@ -68,41 +68,27 @@ fn find_tile_number(number: u32) -> TileNumber {
     return TileNumber(number - rows * copy.pieces, rows - planes * copy.row_tiles, planes);
 }
 
-// The tile of a workgroup, of which each invocation copies several units.
+// The first unit that an invocation copies of a tile.
 //
 //   workgroup g   ->  tile g of a plane of the last two dimensions: the last is columns, the one before it rows
 //   invocation i  ->  unit k < units: column i % 2^across_shift + k * ahead_columns,
 //                     row i / 2^across_shift + k * ahead_rows of the tile
 //
 // Divisions are uniform across a workgroup, and consecutive invocations access consecutive units.
-struct Tile {
-    place: Place, // of the plane's first unit
-    column: u32,  // first column
-    row: u32,     // first row
+struct TileUnit {
+    plane: Place, // of the plane's first unit
+    column: u32,  // in the plane
+    row: u32,     // in the plane
 }
 
-fn tile_columns() -> u32 {
-    return max(copy.ahead_columns * units, 1u << copy.across_shift);
-}
-
-fn tile_rows() -> u32 {
-    return max(copy.ahead_rows * units, workgroup_size >> copy.across_shift);
-}
-
-fn find_tile(group: u32) -> Tile {
+fn find_tile_unit(group: u32, index: u32) -> TileUnit {
     let number = find_tile_number(group);
-    let column = number.column * tile_columns();
-    let row = number.row * tile_rows();
-    return Tile(find_place(number.plane, copy.rank - 2u), column, row);
-}
-
-// Columns and rows from the first unit of a tile to the first unit of an invocation.
-fn own_column(index: u32) -> u32 {
-    return index & ((1u << copy.across_shift) - 1u);
-}
-
-fn own_row(index: u32) -> u32 {
-    return index >> copy.across_shift;
+    let across = 1u << copy.across_shift;
+    let columns = max(copy.ahead_columns * units, across); // of a tile
+    let rows = max(copy.ahead_rows * units, workgroup_size >> copy.across_shift); // of a tile
+    return TileUnit(find_place(number.plane, copy.rank - 2u),
+                    number.column * columns + (index & (across - 1u)),
+                    number.row * rows + (index >> copy.across_shift));
 }
 
 // A row: one run of the last dimension, or a run for each index of the dimension before it.

@@ -30,7 +30,6 @@ const HIGH: u32 = 18u;       // bytes of a row up to the end of those
 const DIMENSIONS: u32 = 19u; // COLUMNS words for each: divisor, the rows per index; source and target places per index, and
 const COLUMNS: u32 = 7u;     // the first index inside of the tensor and one past the last
 
-override filled: bool = false; // whether some window extends outside of the tensor
 override placed: u32 = 0u;     // side with offsets in device memory: 1 the source, 2 the target, 0 neither
 
 // A row, as bytes.
