@@ -164,7 +164,12 @@ FAULTS = {
             "read_subword(element.source_element)",
             "read_subword(element.target_element)",
         ),
-        Fault(Kernel.SCATTER_IN_ORDER, "words without what is there", "& ~mask)", "& mask)"),
+        Fault(
+            Kernel.SCATTER_IN_ORDER,
+            "words without what is there",
+            "insertBits(target_words[word],",
+            "insertBits(0u,",
+        ),
         Fault(Kernel.MASKED_WORDS, "a word of ones", "& ~written)", "& written)"),
         Fault(Kernel.MASKED_PAIRS, "what is false", "value, written)", "value, true)"),
         Fault(Kernel.MASKED_VALUES, "what is false", "(bits & 1u) == 1u);", "true);"),

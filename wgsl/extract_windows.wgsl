@@ -15,6 +15,6 @@ fn extract_windows(own: Invocation) {
     }
     let element = find_element(invocation);
     if (!element.inside || element.tensor < copy.segment) {
-        copy_element(element.tensor, element.batch, element.inside);
+        copy_element(element.tensor, place_in_batch(element), element.inside);
     }
 }

@@ -1,8 +1,7 @@
 // insert_rows: inserts many windows into one tensor, row by row, in blocks of 16 bytes at any byte offset.
 //
-//   invocation n  ->  piece n % pieces of row n / pieces
+//   invocation n  ->  blocks of piece n (see Piece)
 //   row r         ->  row r % window_size of window r / window_size
-//   piece         ->  `each` blocks of the row, blocked or striped (see Piece)
 //
 // A row is the last dimension in use: contiguous on both sides, with one or more channels per index, forwards or with
 // reversed indices. Writes only blocks that are wholly inside a row; insert_words writes row heads and tails.
@@ -19,7 +18,7 @@ override clipped: bool = true;    // whether some row is not written, or in part
 fn insert_rows(own: Invocation) {
     let rows = copy.count * copy.window_size;
     let piece = find_piece(invocation_number(own.group, own.groups, own.index), rows);
-    if (is_left_over(piece, rows)) {
+    if (piece.left_over) {
         return;
     }
     let row = find_tensor_row(piece.row);

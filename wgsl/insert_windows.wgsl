@@ -15,6 +15,6 @@ fn insert_windows(own: Invocation) {
     }
     let element = find_element(invocation);
     if (element.inside && wins(element.winner, element.pick.number)) {
-        copy_element(element.batch, element.tensor, true);
+        copy_element(place_in_batch(element), element.tensor, true);
     }
 }

@@ -6,8 +6,7 @@
 //                     where a row has one piece, of both
 //
 // A row is the last dimension in use: contiguous on both sides, with one or more channels per index, forwards or with
-// reversed indices. Words are shared with other rows or with bytes outside all windows, so the target is atomic: an
-// invocation writes only the bytes of its own row.
+// reversed indices.
 //
 // Needs disjoint windows, or winners, and striped pieces; with rows that overlap in part, insert_rows has written the
 // whole blocks before.
@@ -53,7 +52,7 @@ fn insert_words(own: Invocation) {
         start = select(max(extent.start, behind * 4u), extent.start, piece.number == 0u);
         stop = select(min(extent.stop, extent.whole_unit * 16u), extent.stop, piece.number + 1u == copy.pieces);
     }
-    write_bytes(row, start, select(stop, 0u, is_left_over(piece, rows)));
+    write_bytes(row, start, select(stop, 0u, piece.left_over));
 }
 
 // The first word behind the whole blocks of a row.

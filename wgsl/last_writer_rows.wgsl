@@ -15,7 +15,7 @@
 fn last_writer_rows(own: Invocation) {
     let rows = copy.count * copy.window_size;
     let piece = find_piece(invocation_number(own.group, own.groups, own.index), rows);
-    if (is_left_over(piece, rows)) {
+    if (piece.left_over) {
         return;
     }
     let row = find_tensor_row(piece.row);

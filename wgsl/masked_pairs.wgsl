@@ -20,7 +20,7 @@ fn masked_pairs(own: Invocation) {
     let source_step = copy.dimensions[0].source_stride;
     for (var k = 0u; k < each; k++) {
         let element = first + k * unit_step();
-        if (contiguous || (!is_left_over(piece, 1u) && element < copy.elements)) {
+        if (contiguous || (!piece.left_over && element < copy.elements)) {
             let byte = copy.table_offsets.x + element;
             let written = extractBits(index_units[byte / 4u], byte % 4u * 8u, 8u) != 0u;
             let unit = copy.target_offset + element;

@@ -1,7 +1,6 @@
 // masked_words: writes sub-word elements where a mask is true, without atomics.
 //
-//   invocation n  ->  piece n of the words of the target, counted from the word of its first element
-//   piece         ->  `each` words, blocked or striped (see Piece)
+//   invocation n  ->  words of piece n of the target (see Piece), counted from the word of its first element
 //   element e     ->  element e of the target, written if byte e of the mask is not 0
 //
 // An invocation owns whole words. Bytes before the first element and after the last, and elements whose mask is false,
@@ -43,7 +42,7 @@ fn masked_words(own: Invocation) {
     let first = first_unit(piece, start / per_word, stop_word);
     for (var k = 0u; k < each; k++) {
         let word = first + k * unit_step();
-        if (contiguous || (!is_left_over(piece, 1u) && word < stop_word)) {
+        if (contiguous || (!piece.left_over && word < stop_word)) {
             let base = word * per_word;
             let head = (max(start, base) - base) * 8u * element_bytes; // bits before the first element
             let tail = (base + per_word - min(stop, base + per_word)) * 8u * element_bytes; // and after the last

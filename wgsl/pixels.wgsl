@@ -24,17 +24,14 @@ override apart: bool = false;     // whether the target is planar
 override unaligned: bool = true;  // whether groups begin at different elements of pixels, or rows end inside a block
 override ahead: u32 = 0u;         // elements of a strided pixel before its group, if as many before each group
 
-fn pixels_per_group() -> u32 {
-    return group_blocks * 16u / (target_step * repeats * element_bytes);
-}
-
 fn strided() -> bool {
     return target_step > channels;
 }
 
 // Pixels that a group reads.
 fn pixels_read() -> i32 {
-    return i32(pixels_per_group() + u32((unaligned && target_step > 1u) || ahead > 0u));
+    let per_group = group_blocks * 16u / (target_step * repeats * element_bytes);
+    return i32(per_group + u32((unaligned && target_step > 1u) || ahead > 0u));
 }
 
 // The lowest element that a group reads of a part, counted from its first pixel's first channel.
@@ -145,7 +142,7 @@ fn read_part(part: u32, source: u32) {
 @compute @workgroup_size(workgroup_size)
 fn pixels(own: Invocation) {
     let piece = find_piece(invocation_number(own.group, own.groups, own.index), copy.count);
-    if (is_left_over(piece, copy.count)) {
+    if (piece.left_over) {
         return;
     }
     let last = copy.rank - 1u;

@@ -10,7 +10,7 @@
 @compute @workgroup_size(workgroup_size)
 fn row_ends(own: Invocation) {
     let piece = find_piece(invocation_number(own.group, own.groups, own.index), copy.count);
-    if (is_left_over(piece, copy.count)) {
+    if (piece.left_over) {
         return;
     }
     let last = copy.rank - 1u;

@@ -1,8 +1,7 @@
 // rows: copies elements of 4, 8 or 16 bytes by rows of the last dimension, or of the last two where the last is short:
 // kernels rows and wide_rows.
 //
-//   invocation n  ->  piece n % pieces of row n / pieces
-//   piece         ->  `each` elements of the row, blocked or striped (see Piece)
+//   invocation n  ->  elements of piece n (see Piece)
 //
 // Each kernel's module begins with the type of a unit, `alias Unit = u32;` or vec4<u32>. A unit is one element; of 8
 // bytes an element is two words, since bindings of those may begin at any word.
@@ -28,7 +27,7 @@ fn move_element(source_element: u32, target_element: u32) {
 @compute @workgroup_size(workgroup_size)
 fn rows(own: Invocation) {
     let piece = find_piece(invocation_number(own.group, own.groups, own.index), copy.count);
-    if (is_left_over(piece, copy.count)) {
+    if (piece.left_over) {
         return;
     }
     let row = find_runs(paired);

@@ -32,10 +32,9 @@ fn scatter_in_order(own: Invocation) {
 fn store_element(target_element: u32, source_element: u32) {
     if (element_bytes < 4u) {
         let word = target_element / elements_per_word();
-        let shift = target_element % elements_per_word() * 8u * element_bytes;
         let bits = min(8u * element_bytes, 32u); // Tint evaluates it where elements are wider too, and refuses more
-        let mask = extractBits(0xffffffffu, 0u, bits) << shift;
-        target_words[word] = (target_words[word] & ~mask) | (read_subword(source_element) << shift);
+        let shift = target_element % elements_per_word() * bits;
+        target_words[word] = insertBits(target_words[word], read_subword(source_element), shift, bits);
         return;
     }
     let words = element_bytes / 4u;

@@ -2,9 +2,8 @@
 //
 //   invocation n  ->  the elements of piece n (see IndexedPiece)
 //
-// Words are shared with other invocations or with bytes outside the output, so the target is atomic: an invocation
-// writes only the bits of its own elements; of equal indices, one value stays. Needs striped pieces: contiguous ones
-// repeat elements, and invocations that write the same bits take turns.
+// Of equal indices, one value stays. Needs striped pieces: contiguous ones repeat elements, and invocations that write
+// the same bits take turns.
 
 @group(0) @binding(0) var<uniform> copy: Indexed;
 @group(0) @binding(4) var<storage, read> winners: array<u32>; // for each element, 1 + number of its last index

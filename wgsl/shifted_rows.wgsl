@@ -1,8 +1,7 @@
 // shifted_rows: contiguous target rows from source elements at a stride of 1, 2 or 4, forwards or reversed, of 1 to 8
 // bytes, in blocks of 16 bytes read at any byte offset.
 //
-//   invocation n  ->  piece n % pieces of row n / pieces
-//   piece         ->  `each` blocks of the row, blocked or striped (see Piece)
+//   invocation n  ->  blocks of piece n (see Piece)
 //
 // Writes whole blocks only; row_ends writes the blocks that rows share. Needs a last target stride of 1, at least
 // max(each, 1) whole blocks in each row at any alignment, and bindings of whole blocks.
@@ -30,7 +29,7 @@ fn copy_neighbours(first: u32, source: u32) {
 @compute @workgroup_size(workgroup_size)
 fn shifted_rows(own: Invocation) {
     let piece = find_piece(invocation_number(own.group, own.groups, own.index), copy.count);
-    if (is_left_over(piece, copy.count)) {
+    if (piece.left_over) {
         return;
     }
     let place = find_place(piece.row, copy.rank - 1u);

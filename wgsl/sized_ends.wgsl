@@ -2,8 +2,7 @@
 //
 //   invocation n  ->  run n - f of the window with the greatest first piece f up to n
 //
-// Words are shared with other runs or with bytes outside all windows, so the target is atomic: an invocation writes
-// only the bytes of its own run. sized_windows has written all other words before.
+// sized_windows has written all other words before.
 
 @group(0) @binding(0) var<uniform> copy: Sized;
 

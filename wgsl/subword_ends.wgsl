@@ -13,7 +13,7 @@ override element_bytes: u32 = 1u; // bytes per element: 1 or 2
 @compute @workgroup_size(workgroup_size)
 fn subword_ends(own: Invocation) {
     let piece = find_piece(invocation_number(own.group, own.groups, own.index), copy.count);
-    if (is_left_over(piece, copy.count)) {
+    if (piece.left_over) {
         return;
     }
     let row = find_runs(copy.paired == 1u);

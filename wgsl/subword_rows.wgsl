@@ -1,9 +1,7 @@
 // subword_rows: copies sub-word elements by rows of the last dimension, or of the last two where the last is short,
 // without atomics.
 //
-//   invocation n  ->  piece n % pieces of row n / pieces
-//   piece         ->  `each` words of the row, blocked or striped (see Piece)
-//   first, last   ->  also the words with the row's head and tail
+//   invocation n  ->  words of piece n (see Piece); of a row's first and last one also those with its head and tail
 //
 // Needs target strides in descending order unless rows are whole words, each larger than the extent of all dimensions
 // with smaller ones, the last one 1, no gaps inside a pair of dimensions, and at least max(each, 1) whole words in
@@ -40,7 +38,7 @@ fn copy_words(first: u32, extent: Extent, place: Place, row: Runs) {
 @compute @workgroup_size(workgroup_size)
 fn subword_rows(own: Invocation) {
     let piece = find_piece(invocation_number(own.group, own.groups, own.index), copy.count);
-    if (is_left_over(piece, copy.count)) {
+    if (piece.left_over) {
         return;
     }
     let per_word = elements_per_word();

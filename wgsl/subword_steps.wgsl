@@ -1,9 +1,7 @@
 // subword_steps: copies sub-word elements, or short runs of them, to a strided target without atomics: a channel of
 // pixels, every second element.
 //
-//   invocation n         ->  piece n % pieces of row n / pieces
-//   piece p, contiguous  ->  words p * each to (p + 1) * each of those that the row touches (blocked)
-//   piece p, striped     ->  words p, p + pieces, ... of those, at most `each`
+//   invocation n  ->  piece n (see Piece) of the words that a row touches; surplus invocations have none
 //
 // A row is the last two dimensions: runs of `size` contiguous elements on both sides, at a constant step in the target.
 // An invocation owns whole words of the target and merges the runs into them. Bytes outside the output keep their
@@ -75,9 +73,8 @@ fn subword_steps(own: Invocation) {
     let stop = steps.target_start + (steps.count - 1u) * steps.target_step + steps.run;
     let words = (stop + 3u) / 4u - first_word;
     let first = select(piece, piece * each, contiguous);
-    let step = select(copy.pieces, 1u, contiguous);
-    for (var k = 0u; k < each && first + k * step < words; k++) {
-        let target_word = first_word + first + k * step;
+    for (var k = 0u; k < each && first + k * unit_step() < words; k++) {
+        let target_word = first_word + first + k * unit_step();
         target_words[target_word] = merge_runs(target_word, steps);
     }
 }

@@ -1,9 +1,8 @@
 // window_rows: copies many windows of one tensor, row by row, in blocks of 16 bytes read at any byte offset.
 //
-//   invocation n  ->  piece n % pieces of row n / pieces
+//   invocation n  ->  blocks of piece n (see Piece); of a row's first and last one also its head and tail: their words,
+//                     or of smaller elements the blocks with them
 //   row r         ->  row r % window_size of window r / window_size
-//   piece         ->  `each` blocks of the row, blocked or striped (see Piece)
-//   first, last   ->  also the row's head and tail: their words, or of smaller elements the blocks with them
 //
 // A row is the last dimension in use: contiguous in the source, with one or more channels per index, or at a stride of
 // 2 or 4 elements; forwards or with reversed indices.
@@ -35,7 +34,7 @@ fn find_row(number: u32) -> Row {
     let place = find_window_place(number, last);
     let backwards = is_backwards(place.pick, last);
     let high = select(0u, copy.row_bytes, place.inside || !filled);
-    var row = Row(place.tensor, place.batch, backwards, 0u, high, copy.tensor_offset);
+    var row = Row(place.tensor, place_in_batch(place), backwards, 0u, high, copy.tensor_offset);
     let offset = find_offset(place.pick, last);
     let index_bytes = copy.dimensions[last].tensor_stride;
     let size = bitcast<i32>(size_of(last));
@@ -111,7 +110,7 @@ fn write_tail_and_next(piece: Piece, extent: Extent, row: Row) {
 fn window_rows(own: Invocation) {
     let rows = copy.count * copy.window_size;
     let piece = find_piece(invocation_number(own.group, own.groups, own.index), rows);
-    if (is_left_over(piece, rows)) {
+    if (piece.left_over) {
         return;
     }
     let row = find_row(piece.row);

@@ -78,19 +78,15 @@ override contiguous: bool = false; // blocked, not striped
 // accesses are unconditional.
 // Repeats where `contiguous`: the last piece of a row is moved back until it is full, surplus invocations take it again
 struct Piece {
-    row: u32,    // row index
-    number: u32, // piece index within the row
+    row: u32,        // row index
+    number: u32,     // piece index within the row
+    left_over: bool, // whether its invocation is surplus; never where pieces are contiguous
 }
 
 fn find_piece(invocation: u32, rows: u32) -> Piece {
     let row = divide(invocation, copy.pieces_multiplier, copy.pieces_shift);
     let taken = select(row, min(row, rows - 1u), contiguous);
-    return Piece(taken, min(invocation - taken * copy.pieces, copy.pieces - 1u));
-}
-
-// Whether an invocation is surplus; never where pieces are contiguous.
-fn is_left_over(piece: Piece, rows: u32) -> bool {
-    return !contiguous && piece.row >= rows;
+    return Piece(taken, min(invocation - taken * copy.pieces, copy.pieces - 1u), !contiguous && row >= rows);
 }
 
 // The first unit of a piece of a row with units from `start` to before `stop`.

@@ -17,7 +17,6 @@ struct Copy {
     ahead_rows: u32,                 // rows between consecutive units of an invocation
     element_bytes: u32,              // bytes per element, for kernels without an element_bytes override
     paired: u32,                     // 1 where a row is the last two dimensions, 0 where it is the last one
-    unused: u32,                     // padding to 16 bytes
 }
 
 struct Dimension {

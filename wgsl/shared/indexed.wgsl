@@ -167,16 +167,16 @@ fn find_indexed_piece(invocation: u32) -> IndexedPiece {
     if (down) {
         let turn = divide(invocation, copy.rows_multiplier, copy.rows_shift);
         let group = divide(turn, copy.pieces_multiplier, copy.pieces_shift);
-        piece = Piece(min(invocation - (turn - group) * copy.rows, copy.count - 1u), turn - group * copy.pieces);
+        let row = min(invocation - (turn - group) * copy.rows, copy.count - 1u);
+        piece = Piece(row, turn - group * copy.pieces, false);
     }
     let last = copy.rank - 1u;
     let number = first_unit(piece, 0u, size_of(last));
     let first = moved(find_indexed_row(piece.row), last, number);
     let step = moved(IndexedPosition(), last, unit_step());
     let bounds = find_indexed_bounds();
-    let left_over = is_left_over(piece, copy.count);
     let of_row = find_reached(first.entries, bounds); // where left over beyond the binding
-    return IndexedPiece(first, number, step, bounds, of_row, left_over);
+    return IndexedPiece(first, number, step, bounds, of_row, piece.left_over);
 }
 
 // Whether a piece has a k-th element.

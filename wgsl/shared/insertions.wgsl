@@ -38,5 +38,6 @@ fn find_tensor_row(number: u32) -> TensorRow {
     let bytes = select(0u, bitcast<u32>(stop - before) * index_bytes, place.inside);
     let extent = find_extent(select(0u, low, bytes > 0u), bytes, 16u);
     let winner = place.winner + first * copy.dimensions[last].winner_stride;
-    return TensorRow(place.pick.number, winner, place.batch, start, is_backwards(place.pick, last), extent);
+    let source = place_in_batch(place);
+    return TensorRow(place.pick.number, winner, source, start, is_backwards(place.pick, last), extent);
 }

@@ -11,8 +11,6 @@ struct Sized {
     columns: u32,    // words of the table per window
     offsets: u32,    // offsets per window, where they are in device memory
     own_words: u32,  // 1 if no two runs share words, 0 if words that are of a run in part are left to sized_ends
-    unused_0: u32,   // padding to 16 bytes
-    unused_1: u32,   // padding to 16 bytes
 }
 
 @group(0) @binding(3) var<storage, read> table: array<u32>;

@@ -39,8 +39,8 @@ fn turned_halves(left: u32, right: u32) -> vec2<u32> {
     return vec2((left & 0xffffu) | (right << 16u), (left >> 16u) | (right & 0xffff0000u));
 }
 
-// Atomic where several invocations write disjoint bits of one word; a kernel whose invocations own whole words declares
-// its own.
+// Atomic, since words are shared with other invocations or with bytes outside of the output: each invocation writes the
+// bits of its own elements alone. A kernel whose invocations own whole words declares its own.
 @group(0) @binding(2) var<storage, read_write> target_words: array<atomic<u32>>;
 
 // Writes the bits of a word that are set in a mask. An XOR with the bits that differ sets them, whatever writers of
