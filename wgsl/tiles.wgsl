@@ -25,10 +25,13 @@ fn tiles(own: Invocation) {
     let before = copy.rank - 2u;
     let columns = size_of(last);
     let rows = size_of(before);
-    let number = find_tile_number(min(group_number(own.group, own.groups), copy.count - 1u));
-    let first_column = number.column * each;
-    let first_row = number.row * each;
-    let first = find_place(number.plane, before);
+    let number = min(group_number(own.group, own.groups), copy.count - 1u);
+    // Uniform divisions: by the multipliers of find_tile_number AMD takes 1.13 to 1.26 times as long.
+    let tiles_across = (columns + each - 1u) / each;
+    let tiles_down = (rows + each - 1u) / each;
+    let first_column = number % tiles_across * each;
+    let first_row = number / tiles_across % tiles_down * each;
+    let first = find_place(number / tiles_across / tiles_down, before);
     for (var k = own.index; k < each * each; k += workgroup_size) {
         let row = first_row + k % each;
         let column = first_column + k / each;

@@ -34,7 +34,10 @@ fn find_row(number: u32) -> Row {
     let place = find_window_place(number, last);
     let backwards = is_backwards(place.pick, last);
     let high = select(0u, copy.row_bytes, place.inside || !filled);
-    var row = Row(place.tensor, place_in_batch(place), backwards, 0u, high, copy.tensor_offset);
+    // Rows of a window follow one another in the batch: by its strides AMD takes 1.06 to 1.09 times as long.
+    let rest = number - divide(number, copy.window_multiplier, copy.window_shift) * copy.window_size;
+    let start = copy.batch_offset + place.pick.number * copy.window_stride + rest * copy.row_bytes;
+    var row = Row(place.tensor, start, backwards, 0u, high, copy.tensor_offset);
     let offset = find_offset(place.pick, last);
     let index_bytes = copy.dimensions[last].tensor_stride;
     let size = bitcast<i32>(size_of(last));
