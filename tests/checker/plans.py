@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from checker.execute import WORD_NBYTES, Dispatched, words_of
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from wgslice.gpu.pipelines import kernel_call
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import PATTERN_NBYTES
-from wgslice.plans.steps import BufferCopies, Clear, OnGrid
+from wgslice.plans.steps import BufferCopies, Clear, Dispatch, OnGrid
 from wgslice.plans.steps import Memory as Kind
 
 MAX_WORDS = 2**22  # of a memory that is held as a whole
@@ -34,6 +34,8 @@ def run_plan(
         fresh = kind is not Kind.WINNERS  # those are zeroed
         content = garbage if fresh else np.zeros_like
         held = Memory(content(np.arange(min(size, MAX_WORDS))), fresh=fresh)
+        if held.unwritten is not None:  # sub-word kernels keep what is behind the last element
+            held.unwritten[[word for word in last_words(plan, kind) if word < held.size]] = False
         memories[kind] = Paged(size, content, fresh=fresh) if size > MAX_WORDS else held
     found: list[Finding] = []
     for step in plan.steps:
@@ -52,6 +54,15 @@ def run_plan(
         else:
             raise NotImplementedError(step.name)
     return found
+
+
+def last_words(plan: Plan, kind: Kind) -> Iterator[int]:
+    """Yield the words of a memory that the elements of a step end inside of."""
+    for step in plan.steps:
+        if isinstance(step, Dispatch) and step.writes is kind:
+            stop = step.target_binding.offset_nbytes + step.target.stop * step.width_nbytes
+            if stop % WORD_NBYTES:
+                yield stop // WORD_NBYTES
 
 
 def bytes_of(memory: Memory) -> NDArray[np.uint8]:
