@@ -49,6 +49,7 @@ NOT_COMPILED = "no such variable"
 FAULTS = {
     "blocks": [
         Fault(Kernel.SUBWORD_ROWS, NOT_COMPILED, "left = select(left - 1u,", "left = select(light - 1u,"),
+        Fault(Kernel.ROWS, "half an element", "target_units[2u * target_element + 1u] = high;", ""),
         Fault(Kernel.SHIFTED_ROWS, "a wrong shift", "vec4(offset % 4u * 8u)", "vec4(offset % 2u * 8u)"),
         Fault(Kernel.SHIFTED_GRID, "half an offset", "lowest % 16u;", "lowest % 8u;"),
         Fault(Kernel.WIDE_ROWS, "a missing tail", "k < each;", "k < max(each, 2u) - 1u;"),
@@ -192,7 +193,6 @@ FAULTS = {
             "select(turn(block, copy.element_bytes), block, is_forwards())",
             "block",
         ),
-        Fault(Kernel.ROWS, "half an element", "target_units[2u * target_element + 1u] = high;", ""),
     ],
 }
 
