@@ -153,11 +153,8 @@ def joined(
             copies.copy(value, read.permuted([axis, *others]), planes, written)
         copies.copy(planes, planes.layout, result, result.layout.permuted([axis, *others]))  # interleaved
         return result
-    collected = copies.collected.setdefault(result.itemsize, [])
-    each = zip(values, layouts, parts(result.layout, axis, counts), strict=True)
-    collected += [
-        (value.memory, read, result.memory, written) for value, read, written in each if written.size
-    ]
+    for value, read, written in zip(values, layouts, parts(result.layout, axis, counts), strict=True):
+        copies.copy(value, read, result, written)
     return result
 
 
