@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import product
 from math import ceil, inf, isqrt
 from time import perf_counter
 from types import MappingProxyType
@@ -19,7 +19,6 @@ from wgslice.gpu.sink import sink
 from wgslice.layout import Layout
 from wgslice.plans.choose import Step, seconds_of
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.facade import every
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import PlanContext
@@ -65,10 +64,14 @@ def with_constants(
     """
     costs, known = profile.costs, constants_of(profile)
     overall = known["shader_bytes_per_s"] / measured["shader_bytes_per_s"]
-    found, classes = {**factors, rows_dispatch(0, Limits(profile=profile)).work: overall}, {}
+    found = {**factors, rows_dispatch(0, Limits(profile=profile)).work: overall}
+    by_kernel: dict[Kernel, list[float]] = {}
+    for kind, factor in factors.items():
+        by_kernel.setdefault(kind.kernel, []).append(factor)
+    means = {kernel: geometric_mean(values) for kernel, values in by_kernel.items()}
+    classes = {}
     for kind, work in costs.classes.items():
-        alike = [factor for other, factor in factors.items() if other.kernel is kind.kernel]
-        factor = found.get(kind) or geometric_mean(alike or [overall])
+        factor = found.get(kind, means.get(kind.kernel, overall))
         classes[kind] = ClassCost(work.invocation_s * factor, work.bytes_per_s / factor)
     changed: dict[str, Any] = {name: value for name, value in measured.items() if hasattr(costs, name)}
     faster = measured["copy_bytes_per_s"] / known["copy_bytes_per_s"]
@@ -139,15 +142,14 @@ def probes_of(nbytes: int, limits: Limits) -> list[list[Dispatch]]:
     for itemsize in ITEMSIZES:
         for source in typical_slices(isqrt(nbytes // itemsize) // EXTENT_STEP * EXTENT_STEP, itemsize):
             plan = plan_copy(source, Layout.packed(source.sizes), itemsize, PlanContext(limits))
-            for _, each in every(plan):
-                dispatches = [step for step in each.steps if isinstance(step, Dispatch)]
-                if (
-                    len(dispatches) < len(each.steps)
-                    or counts[class_of(dispatches, costs)] == MOST_OF_A_CLASS
-                ):
+            for choice in plan.choices:
+                dispatches = [step for step in choice.steps if isinstance(step, Dispatch)]
+                if len(dispatches) < len(choice.steps):
                     continue
-                counts[class_of(dispatches, costs)] += 1
-                found.append(dispatches * ceil(MIN_KERNEL_S / kernel_seconds(dispatches, costs)))
+                kind = class_of(dispatches, costs)
+                if counts[kind] < MOST_OF_A_CLASS:
+                    counts[kind] += 1
+                    found.append(dispatches * ceil(MIN_KERNEL_S / kernel_seconds(dispatches, costs)))
     return found
 
 
@@ -193,7 +195,10 @@ def seconds(device: Device, plan: Plan, places: list[Place], least_s: float) -> 
 
 def tick_s() -> float:
     """Return the shortest of a few steps of the clock."""
-    times: list[float] = []
-    while len(times) < 6:
-        times += {perf_counter()}.difference(times[-1:])
-    return min(after - before for before, after in pairwise(times))
+    ticks = []
+    for _ in range(5):
+        begun = now = perf_counter()
+        while now == begun:
+            now = perf_counter()
+        ticks.append(now - begun)
+    return min(ticks)

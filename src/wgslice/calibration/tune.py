@@ -58,8 +58,10 @@ def measured(device: Device, report: Report) -> Record:
 
 def calibrated_profile(adapter: Adapter, record: Record | None) -> Profile:
     """Return an adapter's shipped profile, scaled to a record if there is one."""
-    profile, date = shipped_profile(adapter), f"{record.date:%Y-%m-%d}" if record else ""
-    return with_constants(profile, record.constants, date, record.factors) if record else profile
+    profile = shipped_profile(adapter)
+    if record is None:
+        return profile
+    return with_constants(profile, record.constants, f"{record.date:%Y-%m-%d}", record.factors)
 
 
 def plan_by(device: Device, record: Record) -> None:

@@ -148,7 +148,7 @@ class Report:
         found, adapter = self.as_json(), self.tested.adapter
         system, quirks = found["system"], quirks_of(adapter)
         ratios = [f"{CONSTANTS[name][0]} {ratio:.2f}" for name, ratio in self.cost_ratios.items()]
-        advice = f"; more than {FACTOR} times off: run `wgslice tune`"
+        advice = "" if self.is_calibrated else f"; more than {FACTOR} times off: run `wgslice tune`"
         facts = {
             "versions": ", ".join(f"{name} {number}" for name, number in found["versions"].items()),
             "system": system["platform"],
@@ -160,7 +160,7 @@ class Report:
             "limits": ", ".join(f"{name} {number}" for name, number in found["limits"].items()),
             "features": ", ".join(found["features"]) or "none",
             "cost model": f"{found['costs']}; launch profile {found['profile']}",
-            "measured": f"{', '.join(ratios)} of the cost model's{advice * (not self.is_calibrated)}",
+            "measured": f"{', '.join(ratios)} of the cost model's{advice}",
             "checks": "omitted where accesses are proven"
             if found["omits_checks"]
             else "all, in every kernel",
